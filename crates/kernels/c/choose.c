@@ -1,0 +1,99 @@
+/* The table of variants and the choice among them: for each kernel the last variant in the list whose needs are
+ * all allowed. Decided once per process; the loser of a race waits the microseconds that the winner takes. */
+#include "lanewise_kernels.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define X(op, type, isa, needs)                                                                              \
+    {#op,                                                                                                    \
+     #type,                                                                                                  \
+     #isa,                                                                                                   \
+     LW_##op##_##type,                                                                                       \
+     needs,                                                                                                  \
+     (lw_function)lw_##op##_##type##_##isa,                                                                  \
+     (lw_function)lw_##op##_##type##_rows_##isa,                                                             \
+     (lw_function)lw_##op##_##type##_ids_##isa},
+static const struct lw_variant variants[] = {LW_VARIANTS(X)};
+#undef X
+
+static const struct {
+    const char *name;
+    uint32_t features;
+} levels[] = {
+#define X(name, features) {#name, features},
+    LW_LEVELS(X)
+#undef X
+};
+
+enum { VARIANTS = sizeof variants / sizeof *variants, LEVELS = sizeof levels / sizeof *levels };
+
+const struct lw_variant *lw_variants(size_t *count) {
+    *count = VARIANTS;
+    return variants;
+}
+
+size_t lw_bound(uint32_t kernel) {
+    static const size_t bounds[LW_KERNEL_COUNT] = {
+#define X(op, type, element, result, bound) [LW_##op##_##type] = bound,
+        LW_KERNELS(X)
+#undef X
+    };
+    return kernel < LW_KERNEL_COUNT ? bounds[kernel] : 0;
+}
+
+const char *lw_level(size_t i, uint32_t *features) {
+    if (i >= LEVELS) return NULL;
+    if (features) *features = levels[i].features;
+    return levels[i].name;
+}
+
+const char *lw_feature_name(uint32_t bit) {
+    switch (bit) {
+#define X(symbol, name, bit)                                                                                 \
+    case symbol:                                                                                             \
+        return name;
+        LW_FEATURES(X)
+#undef X
+    }
+    return NULL;
+}
+
+struct lw_choice lw_choose(const char *level, uint32_t cpu) {
+    struct lw_choice choice = {.level = levels[0].name, .cpu = cpu, .allowed = cpu, .status = LW_CHOSEN};
+    if (level && *level) {
+        choice.allowed = 0;
+        choice.status = LW_UNKNOWN_LEVEL;
+        for (size_t i = 0; i < LEVELS; i++)
+            if (!strcmp(level, levels[i].name)) {
+                int whole = (levels[i].features & cpu) == levels[i].features;
+                choice.status = whole ? LW_CHOSEN : LW_LEVEL_NOT_ON_THIS_CPU;
+                if (whole) choice.allowed = levels[i].features;
+            }
+    }
+    for (size_t i = 0; i < LEVELS; i++)
+        if ((levels[i].features & choice.allowed) == levels[i].features) choice.level = levels[i].name;
+    for (size_t i = 0; i < VARIANTS; i++)
+        if ((variants[i].needs & choice.allowed) == variants[i].needs)
+            choice.slot[variants[i].kernel] = &variants[i];
+    return choice;
+}
+
+const struct lw_choice *lw_chosen(void) {
+    static struct lw_choice choice;
+    static atomic_int state; /* 0 unmade, 1 being made, 2 made */
+    int expected = 0;
+    /* Acquire pairs with the release below, so that whoever sees 2 sees the whole choice. */
+    if (atomic_load_explicit(&state, memory_order_acquire) != 2) {
+        if (atomic_compare_exchange_strong_explicit(&state, &expected, 1, memory_order_relaxed,
+                                                    memory_order_relaxed)) {
+            choice = lw_choose(getenv("LANEWISE_ISA"), lw_cpu_features());
+            atomic_store_explicit(&state, 2, memory_order_release);
+        } else {
+            while (atomic_load_explicit(&state, memory_order_acquire) != 2) {
+            }
+        }
+    }
+    return &choice;
+}

@@ -1,0 +1,28 @@
+/* Totals of 128-bit registers, the last step of every x86 accumulator. The pairs are added in the same order for
+ * one register as for four, so that both give the same bits. */
+#ifndef LW_SUM128_H
+#define LW_SUM128_H
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline float lw_sum_ps(__m128 v) {
+    v = _mm_hadd_ps(v, v);
+    return _mm_cvtss_f32(_mm_hadd_ps(v, v));
+}
+
+static inline __m128 lw_sum4_ps(__m128 a, __m128 b, __m128 c, __m128 d) {
+    return _mm_hadd_ps(_mm_hadd_ps(a, b), _mm_hadd_ps(c, d));
+}
+
+static inline int32_t lw_sum_epi32(__m128i v) {
+    v = _mm_hadd_epi32(v, v);
+    return _mm_cvtsi128_si32(_mm_hadd_epi32(v, v));
+}
+
+static inline __m128i lw_sum4_epi32(__m128i a, __m128i b, __m128i c, __m128i d) {
+    return _mm_hadd_epi32(_mm_hadd_epi32(a, b), _mm_hadd_epi32(c, d));
+}
+
+#endif

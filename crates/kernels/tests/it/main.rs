@@ -1,0 +1,5 @@
+//! Black-box tests: every variant that this CPU can run, against the definition.
+
+mod agree;
+mod choice;
+mod guarded;
