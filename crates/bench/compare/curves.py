@@ -1,0 +1,72 @@
+"""Queries a second at equal recall: Pareto front, interpolation, ratios by round."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+Point = tuple[float, float]
+"""(recall, queries a second)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """`value` at a recall. `above`: even the cheapest setting finds more than was asked."""
+
+    value: float
+    above: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The median over the rounds, with the lowest and the highest."""
+
+    median: float
+    low: float
+    high: float
+    above: bool = False
+
+
+def pareto(points: Sequence[Point]) -> list[Point]:
+    """Those points that no other beats in both: recall rising, speed falling."""
+    front: list[Point] = []
+    for recall, qps in sorted(points, reverse=True):
+        if not front or qps > front[-1][1]:
+            front.append((recall, qps))
+    return front[::-1]
+
+
+def speed_at(points: Sequence[Point], target: float) -> Reading | None:
+    """Speed at recall `target`: log(speed) linear in recall between the front's points.
+
+    Below the front its cheapest point serves (it does find enough). None above it.
+    """
+    front = pareto(points)
+    if not front or target > front[-1][0]:
+        return None
+    if target <= front[0][0]:
+        return Reading(front[0][1], above=target < front[0][0])
+    for (low, fast), (high, slow) in zip(front, front[1:], strict=False):
+        if target <= high:
+            share = (target - low) / (high - low)
+            return Reading(math.exp(math.log(fast) + share * (math.log(slow) - math.log(fast))))
+    raise AssertionError("a target inside the front lies between two of its points")
+
+
+def summary(readings: Sequence[Reading | None]) -> Summary | None:
+    """Over the rounds; None where a round did not reach the target."""
+    reached = [each for each in readings if each is not None]
+    if not reached or len(reached) < len(readings):
+        return None
+    values = [each.value for each in reached]
+    return Summary(median(values), min(values), max(values), any(each.above for each in reached))
+
+
+def ratio(ours: Sequence[Reading | None], theirs: Sequence[Reading | None]) -> Summary | None:
+    """Ours over theirs, round by round, then summed up; None where either falls short."""
+    return summary(
+        [
+            Reading(a.value / b.value, a.above or b.above) if a and b else None
+            for a, b in zip(ours, theirs, strict=True)
+        ]
+    )

@@ -1,0 +1,82 @@
+//! Index files: written whole or not at all, opened by memory map.
+
+use lanewise_index::{FileBytes, FormatError, Index};
+use memmap2::Mmap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why an index could not be opened or saved.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum FileError {
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error("{}: {error}", path.display())]
+    Format { path: PathBuf, error: FormatError },
+}
+
+/// Saves `index` as the file `path`, which holds either what it held before or all of the index, whatever happens: the
+/// contents go to a temporary file beside it, which replaces it once it is on disk.
+///
+/// # Errors
+/// What the system says; nothing is left behind.
+pub fn save(index: &Index, path: &Path) -> Result<(), FileError> {
+    let at = |error| FileError::Io { path: path.to_owned(), error };
+    let Some(name) = path.file_name() else {
+        return Err(at(io::Error::new(io::ErrorKind::InvalidInput, "path names no file")));
+    };
+    // Relaxed: only uniqueness matters.
+    static SAVES: AtomicU64 = AtomicU64::new(0);
+    let unique = format!("{}-{}", std::process::id(), SAVES.fetch_add(1, Ordering::Relaxed));
+    let temporary = path.with_file_name(format!(".{}.{unique}.tmp", name.to_string_lossy()));
+    let written = write(index, &temporary).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // Best effort: the error that matters is the one above.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.and_then(|()| sync_folder(path)).map_err(at)
+}
+
+fn write(index: &Index, path: &Path) -> io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).open(path)?;
+    for piece in index.image().pieces() {
+        file.write_all(piece)?;
+    }
+    file.sync_all()
+}
+
+/// Makes the rename itself durable, where folders can be synced.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder)?.sync_all()?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+/// Opens the index in the file `path` by memory map: all of it is checked once, then read in place. The file must not be
+/// changed while the index lives; [`save`] replaces a file and never changes one.
+///
+/// # Errors
+/// What the system says, and what is wrong with the contents.
+pub fn open(path: &Path) -> Result<Index, FileError> {
+    let at = |error| FileError::Io { path: path.to_owned(), error };
+    let file = File::open(path).map_err(at)?;
+    let metadata = file.metadata().map_err(at)?;
+    if !metadata.is_file() {
+        return Err(at(io::Error::new(io::ErrorKind::InvalidInput, "not a file")));
+    }
+    let bytes: FileBytes = if metadata.len() == 0 {
+        Arc::new(Vec::new())
+    } else {
+        // SAFETY: the contents are only read; that nobody changes them meanwhile is the caller's part, as said above.
+        Arc::new(unsafe { Mmap::map(&file) }.map_err(at)?)
+    };
+    Index::open(bytes).map_err(|error| FileError::Format { path: path.to_owned(), error })
+}

@@ -1,0 +1,12 @@
+//! Joins indexes, the machine and files: what a program needs to build, search, save and open.
+
+mod file;
+mod search;
+mod threads;
+
+pub use file::{FileError, open, save};
+pub use lanewise_index as index;
+pub use lanewise_kernels as kernels;
+pub use lanewise_topology as topology;
+pub use search::search;
+pub use threads::{Threads, allowed};

@@ -1,0 +1,44 @@
+//! Searches: many queries over threads, or one on the caller's own.
+
+use crate::threads::Threads;
+use lanewise_index::{Counts, Executor, Index, Neighbors, Scratch, SearchError, Vectors};
+use std::cell::RefCell;
+use std::sync::Mutex;
+
+/// Queries that one task takes: enough to share an exact search's blocks of rows, few enough to spread.
+const PER_TASK: usize = 32;
+
+/// The min(k, len) nearest vectors to each query, in the order of the queries, and the work done.
+///
+/// # Errors
+/// As [`Index::search`]; nothing is run if any query is wrong.
+pub fn search(
+    index: &Index,
+    queries: Vectors<'_>,
+    k: usize,
+    ef_search: usize,
+    threads: Threads,
+) -> Result<(Vec<Neighbors>, Counts), SearchError> {
+    // Kept per thread, not per index: a thread that calls again finds its memory warm, whatever index it asks.
+    thread_local! {
+        static SCRATCH: RefCell<Scratch> = RefCell::default();
+    }
+    let count = index.check_queries(queries, k, ef_search)?;
+    let tasks = count.div_ceil(PER_TASK);
+    let parts: Vec<Mutex<(Vec<Neighbors>, Counts)>> = (0..tasks).map(|_| Mutex::default()).collect();
+    threads.run(tasks, &|_, task| {
+        let range = task * PER_TASK..count.min((task + 1) * PER_TASK);
+        let part = queries.slice(index.params().dim, range);
+        let found = SCRATCH.with_borrow_mut(|scratch| index.search(part, k, ef_search, scratch));
+        *parts[task].lock().expect("no task panics") = found.expect("the queries were checked");
+    });
+    let mut results = Vec::with_capacity(count);
+    let mut counts = Counts::default();
+    for part in parts {
+        let (neighbors, part) = part.into_inner().expect("no task panics");
+        results.extend(neighbors);
+        counts.hops += part.hops;
+        counts.distances += part.distances;
+    }
+    Ok((results, counts))
+}

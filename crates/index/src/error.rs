@@ -1,0 +1,75 @@
+//! What can be wrong with what a caller brings. Each message names the argument and the remedy.
+
+use crate::memory::OutOfMemory;
+
+/// A vector, or the shape of a set of vectors, that an index cannot take.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum VectorError {
+    #[error("dim={dim} is not between 1 and {max}, what dtype {dtype:?} allows")]
+    Dim { dim: usize, max: usize, dtype: &'static str },
+    #[error("metric={metric:?} does not measure dtype={dtype:?}: use \"hamming\" with \"bits\", and \"l2\", \"ip\" or \"cosine\" with \"f32\" and \"i8\"")]
+    MetricOfDtype { metric: &'static str, dtype: &'static str },
+    #[error("vectors are {got}, but the index holds {expected}")]
+    Dtype { got: &'static str, expected: &'static str },
+    #[error("{elements} elements are not a whole number of vectors of {width}")]
+    Shape { elements: usize, width: usize },
+    #[error("vector {row} has {value} at position {column}: vectors must be finite, drop or repair it")]
+    NotFinite { row: usize, column: usize, value: f32 },
+    #[error("vector {row} is too long: its squared norm exceeds what f32 holds; scale the vectors down")]
+    TooLarge { row: usize },
+    #[error("vector {row} is zero (or nearly), which has no direction: drop it, or use metric \"l2\" or \"ip\"")]
+    Zero { row: usize },
+    #[error("vector {row} has bits set beyond dim={dim}: clear the last byte's high bits")]
+    BitsBeyondDim { row: usize, dim: usize },
+}
+
+/// Why an index could not be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum CreateError {
+    #[error(transparent)]
+    Vector(#[from] VectorError),
+    #[error("m={m} is not between 2 and 512")]
+    M { m: usize },
+    #[error("ef_construction={ef} is not between 1 and 65536")]
+    EfConstruction { ef: usize },
+    #[error(transparent)]
+    Isa(#[from] lanewise_kernels::IsaError),
+}
+
+/// Why vectors were not added, or not all of them.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum AddError {
+    #[error(transparent)]
+    Vector(#[from] VectorError),
+    #[error("x has no vectors")]
+    Empty,
+    #[error("ids has {ids} entries for {vectors} vectors: give one each")]
+    IdsLen { ids: usize, vectors: usize },
+    #[error("ids names {id} twice, or the index has it already: ids must be unique")]
+    DuplicateId { id: i64 },
+    #[error("ids must be given: the vectors so far have ids of their own")]
+    IdsMissing,
+    #[error("an index holds at most {max} vectors: {len} are there and {more} were to be added; use several indexes")]
+    Full { len: usize, more: usize, max: usize },
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+    #[error("cancelled: the first {added} of {total} vectors were added and can be searched")]
+    Cancelled { added: usize, total: usize },
+}
+
+/// Why a search could not be run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum SearchError {
+    #[error(transparent)]
+    Vector(#[from] VectorError),
+    #[error("q has no queries")]
+    Empty,
+    #[error("k=0: ask for at least one result")]
+    K,
+    #[error("ef_search=0: use at least 1, better 16 or more")]
+    EfSearch,
+}

@@ -1,0 +1,248 @@
+//! The file of an index, version 1: see `docs/formats/index-1.md`, which gives every byte.
+//!
+//! A header of fixed size, then the columns as they lie in memory, each on a cache line of its own and checksummed with
+//! CRC32C. So opening is: check everything once, then read in place. Nothing is allocated by a length that the file
+//! claims, and links are checked to lead to nodes that exist, so that no file can lead a search outside its memory.
+
+use crate::error::CreateError;
+use crate::hnsw::Graph;
+use crate::hnsw::graph::NONE;
+use crate::index::{Index, Kind, Params};
+use crate::memory::{Column, FileBytes, Plain};
+use crate::pool::IDS;
+use crate::space::{Dtype, Metric};
+use crc_fast::{CrcAlgorithm, checksum};
+use lanewise_kernels::{ALIGN, Kernels};
+use std::ops::Range;
+
+#[cfg(target_endian = "big")]
+compile_error!("columns are written and mapped as little-endian numbers");
+
+const MAGIC: [u8; 8] = *b"LANEWISE";
+const VERSION: u32 = 1;
+const HEADER: usize = 512;
+const TABLE: usize = 128;
+const TABLE_ENTRY: usize = 32;
+const SECTIONS: [&str; 7] = ["vectors", "corrections", "ids", "links", "pilots", "starts", "upper links"];
+
+/// Why bytes are not an index that can be opened.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum FormatError {
+    #[error("not a Lanewise index: it does not start with {:?}", "LANEWISE")]
+    Magic,
+    #[error("version {found} of the format, this program reads up to {VERSION}: use a newer Lanewise")]
+    Version { found: u32 },
+    #[error("cut short or grown: {found} bytes where {expected} were written; restore it from a copy or build it anew")]
+    Length { found: u64, expected: u64 },
+    #[error("damaged: the {section} do not have their checksum; restore the file from a copy or build it anew")]
+    Checksum { section: &'static str },
+    #[error("damaged or made to mislead: {what}; restore the file from a copy or build it anew")]
+    Invalid { what: &'static str },
+    #[error(transparent)]
+    Parameters(#[from] CreateError),
+}
+
+/// An index as the parts of its file, in order; nothing is copied.
+pub struct Image<'a> {
+    parts: Vec<&'a [u8]>,
+    header: Vec<u8>,
+}
+
+impl Image<'_> {
+    /// The pieces to be written one after the other.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        const ZEROS: [u8; ALIGN] = [0; ALIGN];
+        let sections = self.parts.iter().flat_map(|part| [*part, &ZEROS[..padding(part.len())]]);
+        std::iter::once(&self.header[..]).chain(sections)
+    }
+
+    /// Length of the file.
+    pub fn bytes(&self) -> u64 {
+        self.pieces().map(|piece| piece.len() as u64).sum()
+    }
+}
+
+fn padding(bytes: usize) -> usize {
+    bytes.next_multiple_of(ALIGN) - bytes
+}
+
+fn crc(bytes: &[u8]) -> u32 {
+    checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
+
+impl Index {
+    /// The index as a file's contents.
+    pub fn image(&self) -> Image<'_> {
+        let graph = &self.graph;
+        let parts = vec![
+            self.space.rows.bytes(),
+            self.space.corrections.bytes(),
+            self.ids.bytes(),
+            graph.base.bytes(),
+            graph.pilots.bytes(),
+            graph.starts.bytes(),
+            graph.upper.bytes(),
+        ];
+        let mut header = vec![0; HEADER];
+        let mut offset = HEADER;
+        for (i, part) in parts.iter().enumerate() {
+            let entry = &mut header[TABLE + i * TABLE_ENTRY..][..TABLE_ENTRY];
+            entry[..8].copy_from_slice(&(offset as u64).to_le_bytes());
+            entry[8..16].copy_from_slice(&(part.len() as u64).to_le_bytes());
+            entry[16..20].copy_from_slice(&crc(part).to_le_bytes());
+            offset += part.len() + padding(part.len());
+        }
+        let p = &self.params;
+        header[..8].copy_from_slice(&MAGIC);
+        header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        header[12..16].copy_from_slice(&(SECTIONS.len() as u32).to_le_bytes());
+        let fields = [offset as u64, self.len() as u64, p.dim as u64, p.m as u64, p.ef_construction as u64, p.seed];
+        for (i, field) in fields.iter().enumerate() {
+            header[16 + 8 * i..][..8].copy_from_slice(&field.to_le_bytes());
+        }
+        header[64..67].copy_from_slice(&[p.kind as u8, p.dtype as u8, p.metric as u8]);
+        header[68..72].copy_from_slice(&graph.entry.to_le_bytes());
+        let sum = crc(&header[..HEADER - 4]);
+        header[HEADER - 4..].copy_from_slice(&sum.to_le_bytes());
+        Image { parts, header }
+    }
+
+    /// Opens a file's contents, which are read in place for as long as the index lives.
+    ///
+    /// # Errors
+    /// If they are not an index, of a newer version, cut short or damaged; and if `LANEWISE_ISA` is wrong.
+    pub fn open(file: FileBytes) -> Result<Index, FormatError> {
+        let kernels = Kernels::get().map_err(CreateError::Isa)?;
+        let bytes: &[u8] = (*file).as_ref();
+        let header = Header::read(bytes)?;
+        let mut index = Index::with_kernels(header.params, kernels)?;
+        let count = header.count;
+        let sections = header.sections(bytes)?;
+        let too_many = FormatError::Invalid { what: "more vectors than an index holds" };
+        let (rows, corrections) =
+            index.space.stored_bytes(count).filter(|_| count < IDS).ok_or(too_many)?;
+        let expect = |section: usize, bytes: usize, what| {
+            if sections[section].len() == bytes { Ok(()) } else { Err(FormatError::Invalid { what }) }
+        };
+        expect(0, rows, "the vectors' size is not that of their number")?;
+        expect(1, corrections, "the corrections' size is not that of the vectors' number")?;
+        if !sections[2].is_empty() {
+            expect(2, count * 8, "the ids' number is not that of the vectors")?;
+        }
+        let misaligned = FormatError::Invalid { what: "the contents are not aligned in memory" };
+        let spaced = index.space.map_columns(&file, count, sections[0].clone(), sections[1].clone());
+        spaced.ok_or(misaligned)?;
+        index.ids = column(&file, &sections[2])?;
+        index.graph = Graph {
+            m: header.params.m,
+            base: column(&file, &sections[3])?,
+            pilots: column(&file, &sections[4])?,
+            starts: column(&file, &sections[5])?,
+            upper: column(&file, &sections[6])?,
+            entry: header.entry,
+        };
+        let nodes = if header.params.kind == Kind::Hnsw { count } else { 0 };
+        check_graph(&index.graph, nodes).map_err(|what| FormatError::Invalid { what })?;
+        Ok(index)
+    }
+}
+
+fn column<T: Plain>(file: &FileBytes, range: &Range<usize>) -> Result<Column<T>, FormatError> {
+    let column = Column::map(file, range.clone());
+    column.ok_or(FormatError::Invalid { what: "a section holds no whole number of elements" })
+}
+
+struct Header {
+    params: Params,
+    count: usize,
+    entry: u32,
+    table: Vec<(u64, u64, u32)>,
+}
+
+impl Header {
+    fn read(bytes: &[u8]) -> Result<Header, FormatError> {
+        let found = bytes.len() as u64;
+        if bytes.get(..8) != Some(&MAGIC) {
+            return Err(FormatError::Magic);
+        }
+        let Some(header) = bytes.get(..HEADER) else {
+            return Err(FormatError::Length { found, expected: HEADER as u64 });
+        };
+        let u32_at = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
+        let u64_at = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+        if u32_at(8) != VERSION {
+            return Err(FormatError::Version { found: u32_at(8) });
+        }
+        if crc(&header[..HEADER - 4]) != u32_at(HEADER - 4) {
+            return Err(FormatError::Checksum { section: "header's fields" });
+        }
+        if u64_at(16) != found {
+            return Err(FormatError::Length { found, expected: u64_at(16) });
+        }
+        if u32_at(12) as usize != SECTIONS.len() {
+            return Err(FormatError::Invalid { what: "the number of sections is not that of version 1" });
+        }
+        let invalid = |what| FormatError::Invalid { what };
+        let size = |at| usize::try_from(u64_at(at)).map_err(|_| invalid("a size exceeds the address space"));
+        let params = Params {
+            dim: size(32)?,
+            metric: *Metric::ALL.get(usize::from(header[66])).ok_or(invalid("unknown metric"))?,
+            dtype: *Dtype::ALL.get(usize::from(header[65])).ok_or(invalid("unknown element type"))?,
+            kind: *Kind::ALL.get(usize::from(header[64])).ok_or(invalid("unknown kind"))?,
+            m: size(40)?,
+            ef_construction: size(48)?,
+            seed: u64_at(56),
+        };
+        let entry = |i| TABLE + i * TABLE_ENTRY;
+        let table = (0..SECTIONS.len()).map(|i| (u64_at(entry(i)), u64_at(entry(i) + 8), u32_at(entry(i) + 16)));
+        Ok(Header { params, count: size(24)?, entry: u32_at(68), table: table.collect() })
+    }
+
+    /// Where the sections lie, after their checksums and the padding between them have been checked.
+    fn sections(&self, bytes: &[u8]) -> Result<Vec<Range<usize>>, FormatError> {
+        let misplaced = FormatError::Invalid { what: "a section does not lie where version 1 puts it" };
+        let mut end = HEADER;
+        let mut ranges = Vec::new();
+        for (&(offset, length, sum), name) in self.table.iter().zip(SECTIONS) {
+            let length = usize::try_from(length).map_err(|_| misplaced.clone())?;
+            let range = end..end.checked_add(length).ok_or(misplaced.clone())?;
+            let section = bytes.get(range.clone()).filter(|_| offset == end as u64).ok_or(misplaced.clone())?;
+            let zeros = bytes.get(range.end..range.end + padding(length)).ok_or(misplaced.clone())?;
+            if crc(section) != sum || zeros.iter().any(|&b| b != 0) {
+                return Err(FormatError::Checksum { section: name });
+            }
+            end = range.end + zeros.len();
+            ranges.push(range);
+        }
+        if end == bytes.len() { Ok(ranges) } else { Err(misplaced) }
+    }
+}
+
+/// Checks that every link leads to a member of its layer.
+fn check_graph(graph: &Graph, nodes: usize) -> Result<(), &'static str> {
+    let pilots = graph.pilots.len();
+    let ensure = |fine, what| if fine { Ok(()) } else { Err(what) };
+    ensure(graph.base.len() == nodes * 2 * graph.m, "the links' number is not that of the vectors")?;
+    let in_base = |&n: &u32| n == NONE || (n as usize) < nodes;
+    ensure(graph.base.iter().all(in_base), "a link leads to no vector")?;
+    ensure(graph.pilots.iter().all(|&n| (n as usize) < nodes), "a pilot is no vector")?;
+    ensure(graph.pilots.windows(2).all(|w| w[0] < w[1]), "the pilots are not in order")?;
+    if nodes == 0 || (pilots == 0 && graph.starts.is_empty()) {
+        ensure(pilots == 0 && graph.upper.is_empty(), "upper layers without vectors")?;
+        return ensure(graph.entry == NONE, "an entry without pilots");
+    }
+    ensure(graph.starts.len() == pilots + 1 && graph.starts[0] == 0, "the starts are not the pilots'")?;
+    ensure(graph.starts.windows(2).all(|w| w[0] < w[1]), "the starts do not rise")?;
+    ensure(graph.starts[pilots] as usize * graph.m == graph.upper.len(), "the upper links are not the starts'")?;
+    let entry_fits = if pilots == 0 { graph.entry == NONE } else { (graph.entry as usize) < pilots };
+    ensure(entry_fits, "the entry is no pilot")?;
+    for pilot in 0..pilots as u32 {
+        for layer in 1..=graph.height(pilot) {
+            let links = &graph.upper[graph.block(pilot, layer)..][..graph.m];
+            let member = |&n: &u32| n == NONE || ((n as usize) < pilots && graph.height(n) >= layer);
+            ensure(links.iter().all(member), "an upper link leads outside its layer")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! The graph's arrays.
+//!
+//! Base layer: 2m links a node, in one array; with m = 16 a node's links are two cache lines. Upper layers: the nodes in
+//! them are few (one in m), so they are numbered on their own, as *pilots*, in the order of their nodes; links there name
+//! pilots, and pilot p's links in layer l are the l-th block of m from `starts[p]`. Unused links are `NONE`, at the end.
+
+use crate::memory::{Column, OutOfMemory};
+
+/// No link.
+pub(crate) const NONE: u32 = u32::MAX;
+
+pub(crate) struct Graph {
+    /// Links a node has in upper layers; twice that in the base layer.
+    pub(crate) m: usize,
+    /// Node after node, 2m links each.
+    pub(crate) base: Column<u32>,
+    /// The pilots' nodes, ascending.
+    pub(crate) pilots: Column<u32>,
+    /// Pilot p's first block in `upper`; one more entry at the end, so that p has `starts[p + 1] - starts[p]` layers.
+    pub(crate) starts: Column<u32>,
+    /// Blocks of m links.
+    pub(crate) upper: Column<u32>,
+    /// The pilot where searches start: of those in the highest layer, the first. `NONE` if there is no pilot.
+    pub(crate) entry: u32,
+}
+
+/// One layer of the graph: who is linked with whom, and which vector a member stands for.
+pub(crate) trait Layer {
+    /// How many members there are; links are below.
+    fn members(&self) -> usize;
+    /// The links of `member`, up to the first `NONE`.
+    fn links(&self, member: u32) -> &[u32];
+    /// Where in memory the links start, for prefetching.
+    fn links_at(&self, member: u32) -> *const u32;
+    /// The vector of `member`.
+    fn vector(&self, member: u32) -> u32;
+    /// Whether members are vectors, so that `vector` need not be called.
+    const IS_BASE: bool;
+}
+
+pub(crate) struct Base<'a>(&'a [u32], usize);
+
+impl Layer for Base<'_> {
+    const IS_BASE: bool = true;
+
+    fn members(&self) -> usize {
+        self.0.len() / self.1
+    }
+    #[inline]
+    fn links(&self, member: u32) -> &[u32] {
+        &self.0[member as usize * self.1..][..self.1]
+    }
+    #[inline]
+    fn links_at(&self, member: u32) -> *const u32 {
+        self.0.as_ptr().wrapping_add(member as usize * self.1)
+    }
+    #[inline]
+    fn vector(&self, member: u32) -> u32 {
+        member
+    }
+}
+
+pub(crate) struct Upper<'a> {
+    graph: &'a Graph,
+    layer: usize,
+}
+
+impl Layer for Upper<'_> {
+    const IS_BASE: bool = false;
+
+    fn members(&self) -> usize {
+        self.graph.pilots.len()
+    }
+    #[inline]
+    fn links(&self, member: u32) -> &[u32] {
+        &self.graph.upper[self.graph.block(member, self.layer)..][..self.graph.m]
+    }
+    #[inline]
+    fn links_at(&self, member: u32) -> *const u32 {
+        self.graph.upper.as_ptr().wrapping_add(self.graph.block(member, self.layer))
+    }
+    #[inline]
+    fn vector(&self, member: u32) -> u32 {
+        self.graph.pilots[member as usize]
+    }
+}
+
+impl Graph {
+    pub(crate) fn new(m: usize) -> Self {
+        Graph {
+            m,
+            base: Column::new(),
+            pilots: Column::new(),
+            starts: Column::new(),
+            upper: Column::new(),
+            entry: NONE,
+        }
+    }
+
+    pub(crate) fn base(&self) -> Base<'_> {
+        Base(&self.base, 2 * self.m)
+    }
+
+    /// The `layer`-th layer, 1 being the one above the base.
+    pub(crate) fn upper(&self, layer: usize) -> Upper<'_> {
+        Upper { graph: self, layer }
+    }
+
+    /// Layers that `pilot` is in, the base not counted.
+    pub(crate) fn height(&self, pilot: u32) -> usize {
+        (self.starts[pilot as usize + 1] - self.starts[pilot as usize]) as usize
+    }
+
+    /// Where in `upper` the links of `pilot` in `layer` start.
+    #[inline]
+    pub(crate) fn block(&self, pilot: u32, layer: usize) -> usize {
+        (self.starts[pilot as usize] as usize + layer - 1) * self.m
+    }
+
+    /// The highest layer; 0 if there is only the base.
+    pub(crate) fn top(&self) -> usize {
+        if self.entry == NONE { 0 } else { self.height(self.entry) }
+    }
+
+    /// Makes room for nodes of which `heights` says how many layers above the base each is in.
+    pub(crate) fn reserve(&mut self, heights: &[u8]) -> Result<(), OutOfMemory> {
+        let pilots = heights.iter().filter(|&&h| h > 0).count();
+        let blocks: usize = heights.iter().map(|&h| usize::from(h)).sum();
+        self.base.reserve(heights.len() * 2 * self.m)?;
+        self.pilots.reserve(pilots)?;
+        self.starts.reserve(pilots + 1)?;
+        self.upper.reserve(blocks * self.m)
+    }
+
+    /// Appends nodes without links, for which room was reserved. Searches do not find them before they are linked, and
+    /// never start at them before `raise_entry`.
+    pub(crate) fn append(&mut self, first: u32, heights: &[u8]) {
+        if self.starts.is_empty() {
+            self.starts.owned().push(0);
+        }
+        self.base.owned().fill(heights.len() * 2 * self.m, NONE);
+        for (node, &height) in (first..).zip(heights).filter(|(_, h)| **h > 0) {
+            self.pilots.owned().push(node);
+            let end = self.starts[self.starts.len() - 1] + u32::from(height);
+            self.starts.owned().push(end);
+            self.upper.owned().fill(usize::from(height) * self.m, NONE);
+        }
+    }
+
+    /// Starts searches at the first of the highest pilots.
+    pub(crate) fn raise_entry(&mut self, pilots: std::ops::Range<u32>) {
+        for pilot in pilots {
+            if self.height(pilot) > self.top() {
+                self.entry = pilot;
+            }
+        }
+    }
+
+    /// Forgets the nodes from `count` on, which nothing links to.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        let pilots = self.pilots.partition_point(|&node| (node as usize) < count);
+        self.base.owned().truncate(count * 2 * self.m);
+        self.upper.owned().truncate(self.starts[pilots] as usize * self.m);
+        self.pilots.owned().truncate(pilots);
+        self.starts.owned().truncate(pilots + 1);
+    }
+
+    pub(crate) fn owned_bytes(&self) -> usize {
+        self.base.owned_bytes()
+            + self.pilots.owned_bytes()
+            + self.starts.owned_bytes()
+            + self.upper.owned_bytes()
+    }
+}

@@ -1,0 +1,68 @@
+//! Which candidates become neighbours: the diversity heuristic (Malkov & Yashunin, Algorithm 4) with slack α (DiskANN's
+//! RobustPrune). Going outwards, a candidate is taken unless one already taken is nearer to it, by the factor α, than the
+//! new vector is.
+//!
+//! Each taken candidate is compared at once with all candidates behind it that are still in question, by one gathered
+//! kernel call: the same pairs as candidate by candidate, but in calls that are worth making.
+
+use crate::pool::Entry;
+use crate::space::{Probe, Space};
+
+/// The memory of a selection, reused.
+pub(crate) struct Selector {
+    probe: Probe,
+    open: Vec<Entry>,
+    vectors: Vec<u32>,
+    keys: Vec<i32>,
+    pub(crate) taken: Vec<Entry>,
+    pub(crate) distances: u64,
+}
+
+impl Selector {
+    pub(crate) fn new() -> Self {
+        Selector {
+            probe: Probe::new(),
+            open: Vec::new(),
+            vectors: Vec::new(),
+            keys: Vec::new(),
+            taken: Vec::new(),
+            distances: 0,
+        }
+    }
+
+    /// Leaves up to `most` of `candidates` (ascending, none twice) in `self.taken`, ascending. `vector` gives the vector
+    /// that a candidate's id stands for.
+    pub(crate) fn select(
+        &mut self,
+        space: &Space,
+        candidates: &[Entry],
+        most: usize,
+        alpha: f32,
+        vector: impl Fn(u32) -> u32,
+    ) {
+        let slack = space.slack(alpha);
+        let identical = space.identical();
+        self.taken.clear();
+        self.open.clear();
+        self.open.extend_from_slice(candidates);
+        while let Some(&best) = self.open.first() {
+            self.taken.push(best);
+            if self.taken.len() == most {
+                return;
+            }
+            self.open.remove(0);
+            self.vectors.clear();
+            self.vectors.extend(self.open.iter().map(|e| vector(e.id())));
+            self.keys.resize(self.vectors.len(), 0);
+            space.load(vector(best.id()), &mut self.probe);
+            space.keys_of(&self.probe, &self.vectors, &mut self.keys);
+            self.distances += self.vectors.len() as u64;
+            let mut keys = self.keys.iter();
+            self.open.retain(|candidate| {
+                let between = space.distance(*keys.next().expect("one key each"));
+                // Of identical vectors one is enough: they would fill every place and cut themselves off.
+                between > identical && slack * between >= space.distance(candidate.key())
+            });
+        }
+    }
+}

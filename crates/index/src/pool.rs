@@ -1,0 +1,127 @@
+//! The candidates of a search: the best `ef` so far, sorted, each marked once it has been expanded.
+//!
+//! One sorted array serves as both of HNSW's heaps (as in NSG and Vamana): the next node to expand is the first
+//! unmarked entry, the bound is the last. An entry is one integer, key above id above mark, so that comparing entries is
+//! comparing integers and ties are broken by id.
+
+/// A candidate: key, id and mark in one integer that orders by key, then id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Entry(u64);
+
+/// Ids must be below this: their highest bit makes room for the mark.
+pub(crate) const IDS: usize = 1 << 31;
+
+impl Entry {
+    #[inline]
+    pub(crate) fn new(key: i32, id: u32) -> Self {
+        let key = key as u32 ^ 0x8000_0000;
+        Entry(u64::from(key) << 32 | u64::from(id) << 1)
+    }
+
+    #[inline]
+    pub(crate) fn id(self) -> u32 {
+        self.0 as u32 >> 1
+    }
+
+    #[inline]
+    pub(crate) fn key(self) -> i32 {
+        ((self.0 >> 32) as u32 ^ 0x8000_0000) as i32
+    }
+
+    fn expanded(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+/// The best entries so far, ascending.
+#[derive(Default)]
+pub(crate) struct Pool {
+    entries: Vec<Entry>,
+    /// No entry before this one is unexpanded.
+    next: usize,
+    capacity: usize,
+}
+
+impl Pool {
+    /// Empties the pool; it will keep the best `capacity` (at least one).
+    pub(crate) fn reset(&mut self, capacity: usize) {
+        self.entries.clear();
+        self.next = 0;
+        self.capacity = capacity.max(1);
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Inserts `entry`, which must not be there yet, if it is among the best.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: Entry) {
+        if self.entries.len() == self.capacity {
+            if self.entries.last().is_some_and(|&worst| entry >= worst) {
+                return;
+            }
+            self.entries.pop();
+        }
+        let at = self.entries.partition_point(|&e| e < entry);
+        self.entries.insert(at, entry);
+        self.next = self.next.min(at);
+    }
+
+    /// The best unexpanded entry, now marked as expanded.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Entry> {
+        self.skip();
+        let entry = self.entries.get_mut(self.next)?;
+        let best = *entry;
+        entry.0 |= 1;
+        Some(best)
+    }
+
+    /// The entry that `pop` would give.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Option<Entry> {
+        self.skip();
+        self.entries.get(self.next).copied()
+    }
+
+    fn skip(&mut self) {
+        while self.entries.get(self.next).is_some_and(|e| e.expanded()) {
+            self.next += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against the definition: keep all, sort, cut; the next is the first not yet taken.
+        #[test]
+        fn keeps_the_best_and_expands_each_once(
+            keys in proptest::collection::vec(any::<i32>(), 0..200),
+            capacity in 1usize..40,
+        ) {
+            let mut pool = Pool::default();
+            pool.reset(capacity);
+            let mut all: Vec<(i32, u32)> = Vec::new();
+            let mut taken = Vec::new();
+            for (id, &key) in keys.iter().enumerate() {
+                pool.push(Entry::new(key, id as u32));
+                all.push((key, id as u32));
+                all.sort();
+                all.truncate(capacity);
+                if id % 3 == 0 {
+                    let expected = all.iter().find(|e| !taken.contains(*e)).copied();
+                    prop_assert_eq!(pool.peek().map(|e| (e.key(), e.id())), expected);
+                    prop_assert_eq!(pool.pop().map(|e| (e.key(), e.id())), expected);
+                    taken.extend(expected);
+                }
+            }
+            let kept: Vec<_> = pool.entries().iter().map(|e| (e.key(), e.id())).collect();
+            prop_assert_eq!(kept, all);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Plain arguments, checked at the door: one function each, so that every error names its argument.
+
+use crate::errors::{argument, dtype as dtype_error};
+use lanewise_engine::index::{Dtype, Kind, Metric};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+type Given<'a, 'py> = &'a Bound<'py, PyAny>;
+
+/// More threads than any machine has cores; each costs memory.
+const THREADS_MAX: usize = 4096;
+
+pub(crate) fn dim(given: Given<'_, '_>) -> PyResult<usize> {
+    integer("dim", given)
+}
+
+pub(crate) fn m(given: Given<'_, '_>) -> PyResult<usize> {
+    integer("m", given)
+}
+
+pub(crate) fn ef_construction(given: Given<'_, '_>) -> PyResult<usize> {
+    integer("ef_construction", given)
+}
+
+pub(crate) fn seed(given: Given<'_, '_>) -> PyResult<u64> {
+    integer("seed", given)
+}
+
+pub(crate) fn k(given: Given<'_, '_>) -> PyResult<usize> {
+    integer("k", given)
+}
+
+pub(crate) fn ef_search(given: Given<'_, '_>) -> PyResult<usize> {
+    integer("ef_search", given)
+}
+
+pub(crate) fn metric(given: Given<'_, '_>) -> PyResult<Option<Metric>> {
+    if given.is_none() { Ok(None) } else { named("metric", given, &Metric::ALL, Metric::name).map(Some) }
+}
+
+pub(crate) fn dtype(given: Given<'_, '_>) -> PyResult<Dtype> {
+    named("dtype", given, &Dtype::ALL, Dtype::name)
+}
+
+pub(crate) fn kind(given: Given<'_, '_>) -> PyResult<Kind> {
+    named("kind", given, &Kind::ALL, Kind::name)
+}
+
+/// How many threads; `None` is left to the engine.
+pub(crate) fn num_threads(given: Given<'_, '_>) -> PyResult<Option<NonZeroUsize>> {
+    if given.is_none() {
+        return Ok(None);
+    }
+    let count: usize = integer("num_threads", given)?;
+    match NonZeroUsize::new(count) {
+        Some(count) if count.get() <= THREADS_MAX => Ok(Some(count)),
+        _ => Err(argument(
+            given.py(),
+            "num_threads",
+            format!(
+                "num_threads={count} is not between 1 and {THREADS_MAX}: leave it out to use what the process may"
+            ),
+        )),
+    }
+}
+
+pub(crate) fn progress(given: Given<'_, '_>) -> PyResult<bool> {
+    given.extract().map_err(|_| dtype_error(given.py(), "progress", "progress must be True or False"))
+}
+
+/// `str` or `os.PathLike`.
+pub(crate) fn path(given: Given<'_, '_>) -> PyResult<PathBuf> {
+    let py = given.py();
+    let path: PathBuf = given.extract().map_err(|_| {
+        let message = format!("path must be a str or os.PathLike, not {}", type_name(given));
+        dtype_error(py, "path", message)
+    })?;
+    if path.as_os_str().is_empty() || path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(argument(py, "path", "path is empty or has a null character: give a file's name"));
+    }
+    Ok(path)
+}
+
+/// Anything with `__index__` (int, NumPy integers), not negative.
+fn integer<T: TryFrom<u64>>(name: &str, given: Given<'_, '_>) -> PyResult<T> {
+    let py = given.py();
+    let index = py
+        .import("operator")?
+        .call_method1("index", (given,))
+        .map_err(|_| dtype_error(py, name, format!("{name} must be an integer, not {}", type_name(given))))?;
+    let value = index.extract::<u64>().ok().and_then(|value| T::try_from(value).ok());
+    value.ok_or_else(|| argument(py, name, format!("{name}={index} is not between 0 and {}", u64::MAX)))
+}
+
+/// One of `all`, by the name that users write.
+fn named<T: Copy>(
+    argument_name: &str,
+    given: Given<'_, '_>,
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> PyResult<T> {
+    let py = given.py();
+    let known = || all.iter().map(|&one| format!("{:?}", name(one))).collect::<Vec<_>>().join(", ");
+    let Ok(text) = given.cast::<PyString>() else {
+        let message = format!("{argument_name} must be one of {}, not {}", known(), type_name(given));
+        return Err(dtype_error(py, argument_name, message));
+    };
+    let text = text.to_string_lossy();
+    all.iter().copied().find(|&one| name(one) == text).ok_or_else(|| {
+        argument(py, argument_name, format!("{argument_name}={text:?} is unknown: use one of {}", known()))
+    })
+}
+
+/// The name of a value's type, for messages.
+pub(crate) fn type_name(given: Given<'_, '_>) -> String {
+    let name = given.get_type().fully_qualified_name();
+    name.map_or_else(|_| "that".to_owned(), |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,340 @@
+//! The class `lanewise.Index`.
+
+use crate::errors::{Failure, warn_fewer};
+use crate::guard::Guarded;
+use crate::watch::Watch;
+use crate::{arguments, arrays};
+use lanewise_engine as engine;
+use lanewise_engine::Threads;
+use lanewise_engine::index::{AddError, Dtype, Executor, Index as Inner, Kind, Metric, Params, Vectors};
+use numpy::PyArray1;
+use numpy::prelude::*;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// An index of vectors.
+///
+/// dim: dimensions of a vector, 1 to 65536 (i8: 1 to 133152; bits: 1 to 1048576, counting bits).
+/// metric: "l2" (squared Euclidean distance), "ip" (negated inner product), "cosine" (one minus the cosine; vectors
+///     are normalised as they enter) or "hamming" (differing bits). Not given: "l2", for bits "hamming".
+/// dtype: what vectors are stored as: "f32", "i8" (signed bytes) or "bits".
+/// kind: "hnsw" (approximate, Malkov & Yashunin 2016) or "flat" (exact, by comparing all).
+/// m: HNSW, links of a node in upper layers, twice that in the base layer; 2 to 512.
+/// ef_construction: HNSW, candidates kept while a vector is added; 1 to 65536.
+/// seed: HNSW, what the layers are drawn from. Same vectors, parameters, calls and seed give the same index, at any
+///     number of threads.
+///
+/// Smaller distances are nearer for every metric. Threads may use an index together: searches run beside each other, an
+/// add waits for them and they for it. An array must not be changed while a call reads it.
+///
+/// Raises ArgumentError, DtypeError (wrong arguments) and IsaError (wrong LANEWISE_ISA).
+#[pyclass(frozen, module = "lanewise")]
+pub(crate) struct Index {
+    params: Params,
+    /// The length as of the last finished change, so that asking for it waits for nothing.
+    len: AtomicUsize,
+    inner: Guarded,
+}
+
+/// Found vectors, query after query.
+struct Found {
+    ids: Vec<i64>,
+    distances: Vec<f32>,
+    /// Results for each query.
+    k: usize,
+}
+
+#[pymethods]
+impl Index {
+    #[new]
+    #[pyo3(
+        signature = (dim, metric=None, dtype=Dtype::F32, kind=Kind::Hnsw, m=16, ef_construction=200, seed=0),
+        text_signature = "(dim, metric=None, dtype='f32', kind='hnsw', m=16, ef_construction=200, seed=0)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
+    fn new(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::dim)] dim: usize,
+        #[pyo3(from_py_with = arguments::metric)] metric: Option<Metric>,
+        #[pyo3(from_py_with = arguments::dtype)] dtype: Dtype,
+        #[pyo3(from_py_with = arguments::kind)] kind: Kind,
+        #[pyo3(from_py_with = arguments::m)] m: usize,
+        #[pyo3(from_py_with = arguments::ef_construction)] ef_construction: usize,
+        #[pyo3(from_py_with = arguments::seed)] seed: u64,
+    ) -> PyResult<Self> {
+        let usual = if dtype == Dtype::Bits { Metric::Hamming } else { Metric::L2 };
+        let params = Params { dim, metric: metric.unwrap_or(usual), dtype, kind, m, ef_construction, seed };
+        Inner::new(params).map(Index::from).map_err(|error| Failure::Create(error).raise(py))
+    }
+
+    /// Opens an index that save() wrote.
+    ///
+    /// path: str or os.PathLike.
+    ///
+    /// All of the file is checked, then it is read in place by memory map, so that opening copies nothing. The file must
+    /// not be changed while the index lives; save() replaces files and never changes one.
+    ///
+    /// Raises OSError (FileNotFoundError and so on), FormatError (damaged, no index, or of a newer version), IsaError.
+    #[classmethod]
+    fn open(
+        class: &Bound<'_, PyType>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+    ) -> PyResult<Self> {
+        let py = class.py();
+        let opened = py.detach(|| engine::open(&path));
+        opened.map(Index::from).map_err(|error| Failure::File(error).raise(py))
+    }
+
+    /// Writes the index to a file, for Index.open().
+    ///
+    /// path: str or os.PathLike. What the file held before is replaced once all of the index is on disk; if anything
+    ///     fails it stays as it was.
+    ///
+    /// Raises OSError.
+    fn save(&self, py: Python<'_>, #[pyo3(from_py_with = arguments::path)] path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.inner.read(|index| Ok(engine::save(index, &path)?)))
+            .map_err(|error| error.raise(py))
+    }
+
+    /// Adds vectors and returns the index.
+    ///
+    /// x: shape (n, dim), or (dim,) for one vector; any array of floats, integers or bools, in any layout, whose values
+    ///     the index's dtype holds (float64 is rounded to f32). For dtype "bits": bools or 0 and 1, or uint8 of shape
+    ///     (n, ceil(dim / 8)) packed as by np.packbits(x, axis=-1, bitorder="little").
+    /// ids: n distinct integers, shape (n,). Not given: the vectors are numbered on from the first, 0. Give ids for all
+    ///     adds of an index from some point on.
+    /// progress: whether to draw a bar on sys.stderr.
+    /// num_threads: 1 to 4096. Not given: what CPU affinity and container limits allow.
+    ///
+    /// If the arguments are wrong, or memory does not suffice, nothing is added. Ctrl-C (or a signal handler that
+    /// raises) ends the call; the vectors that are in by then stay, and a note on the exception says how many.
+    ///
+    /// Raises ArgumentError, DtypeError, MemoryError.
+    #[pyo3(signature = (x, ids=None, *, progress=false, num_threads=None))]
+    fn add<'py>(
+        this: Bound<'py, Self>,
+        x: &Bound<'py, PyAny>,
+        ids: Option<&Bound<'py, PyAny>>,
+        #[pyo3(from_py_with = arguments::progress)] progress: bool,
+        #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let py = this.py();
+        let index = this.get();
+        let batch = arrays::vectors("x", x, &index.params)?;
+        let ids = ids.map(arrays::ids).transpose()?;
+        let vectors = batch.vectors();
+        let mut watch = Watch::new(progress.then_some(batch.count));
+        let result = py.detach(|| {
+            index.inner.write(|inner| {
+                let threads = Threads::new(num_threads);
+                let result = inner.add(vectors, ids.as_deref(), &threads, &mut |done| watch.proceed(done));
+                // Release: pairs with the load in `__len__`.
+                index.len.store(inner.len(), Ordering::Release);
+                Ok(result?)
+            })
+        });
+        match result {
+            Ok(_) => {
+                watch.finish(py, batch.count)?;
+                Ok(this)
+            }
+            Err(Failure::Add(cancelled @ AddError::Cancelled { added, .. })) => {
+                watch.finish(py, added)?;
+                let raised = Failure::Stopped(watch.raised).raise(py);
+                raised.value(py).call_method1("add_note", (cancelled.to_string(),))?;
+                Err(raised)
+            }
+            Err(error) => Err(error.raise(py)),
+        }
+    }
+
+    /// The min(k, len(index)) nearest vectors to each query, nearest first: (ids, distances).
+    ///
+    /// q: shape (n, dim), or (dim,) for one query; arrays as for add().
+    /// k: how many to find. More than there are: all are returned, with a FewerResultsWarning.
+    /// ef_search: HNSW, candidates kept while searching: more is better and slower; below k it counts as k.
+    /// num_threads: 1 to 4096. Not given: what CPU affinity and container limits allow.
+    ///
+    /// ids (int64) and distances (float32) have shape (n, min(k, len(index))), or (min(k, len(index)),) for one query.
+    ///
+    /// Raises ArgumentError, DtypeError, MemoryError.
+    #[pyo3(signature = (q, k=10, *, ef_search=64, num_threads=None))]
+    fn search<'py>(
+        &self,
+        q: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = arguments::k)] k: usize,
+        #[pyo3(from_py_with = arguments::ef_search)] ef_search: usize,
+        #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let py = q.py();
+        let batch = arrays::vectors("q", q, &self.params)?;
+        let vectors = batch.vectors();
+        let threads = Threads::new(num_threads);
+        let found = py.detach(|| self.inner.read(|index| search(index, vectors, k, ef_search, threads)));
+        let found = found.map_err(|error| error.raise(py))?;
+        if found.k < k {
+            warn_fewer(py, k, found.k)?;
+        }
+        let ids = PyArray1::from_vec(py, found.ids);
+        let distances = PyArray1::from_vec(py, found.distances);
+        if batch.single {
+            return Ok((ids.into_any(), distances.into_any()));
+        }
+        let shape = [batch.count, found.k];
+        Ok((ids.reshape(shape)?.into_any(), distances.reshape(shape)?.into_any()))
+    }
+
+    /// What the index holds, takes and runs on, as a dict.
+    ///
+    /// len; dim, metric, dtype, kind, m, ef_construction, seed: as given. vector_bytes, graph_bytes, id_bytes: of each
+    /// part, in memory or in the opened file; bytes_per_vector: their sum over len. memory_bytes: what the index holds
+    /// for itself, without the opened file. layers: of the graph, above the base. isa: the instruction-set level in
+    /// use; kernels: the instruction set that serves each kernel.
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let read = py.detach(|| {
+            self.inner.read(|index| Ok((index.stats(), index.owned_bytes(), index.level(), index.slots())))
+        });
+        let (stats, memory_bytes, isa, slots) = read.map_err(|error| error.raise(py))?;
+        let params = &self.params;
+        let info = PyDict::new(py);
+        info.set_item("len", stats.len)?;
+        info.set_item("dim", params.dim)?;
+        info.set_item("metric", params.metric.name())?;
+        info.set_item("dtype", params.dtype.name())?;
+        info.set_item("kind", params.kind.name())?;
+        info.set_item("m", params.m)?;
+        info.set_item("ef_construction", params.ef_construction)?;
+        info.set_item("seed", params.seed)?;
+        let bytes = stats.vector_bytes + stats.graph_bytes + stats.id_bytes;
+        info.set_item("bytes_per_vector", bytes as f64 / stats.len.max(1) as f64)?;
+        info.set_item("vector_bytes", stats.vector_bytes)?;
+        info.set_item("graph_bytes", stats.graph_bytes)?;
+        info.set_item("id_bytes", stats.id_bytes)?;
+        info.set_item("memory_bytes", memory_bytes)?;
+        info.set_item("layers", stats.layers)?;
+        info.set_item("isa", isa)?;
+        let kernels = PyDict::new(py);
+        for slot in slots {
+            kernels.set_item(slot.kernel, slot.isa)?;
+        }
+        info.set_item("kernels", kernels)?;
+        Ok(info)
+    }
+
+    fn __len__(&self) -> usize {
+        // Acquire: pairs with the store in `add`.
+        self.len.load(Ordering::Acquire)
+    }
+
+    fn __repr__(&self) -> String {
+        let Params { dim, metric, dtype, kind, m, ef_construction, seed } = self.params;
+        let graph = match kind {
+            Kind::Flat => String::new(),
+            Kind::Hnsw => format!(", m={m}, ef_construction={ef_construction}, seed={seed}"),
+        };
+        let (metric, dtype, kind) = (metric.name(), dtype.name(), kind.name());
+        let len = self.__len__();
+        format!(
+            "<lanewise.Index dim={dim}, metric={metric:?}, dtype={dtype:?}, kind={kind:?}{graph}, len={len}>"
+        )
+    }
+
+    /// Dimensions of a vector; bits for dtype "bits".
+    #[getter]
+    fn dim(&self) -> usize {
+        self.params.dim
+    }
+
+    /// How distances are measured.
+    #[getter]
+    fn metric(&self) -> &'static str {
+        self.params.metric.name()
+    }
+
+    /// What vectors are stored as.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        self.params.dtype.name()
+    }
+
+    /// How near vectors are found.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.params.kind.name()
+    }
+
+    /// HNSW: links of a node in upper layers.
+    #[getter]
+    fn m(&self) -> usize {
+        self.params.m
+    }
+
+    /// HNSW: candidates kept while a vector is added.
+    #[getter]
+    fn ef_construction(&self) -> usize {
+        self.params.ef_construction
+    }
+
+    /// HNSW: what the layers are drawn from.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.params.seed
+    }
+}
+
+impl From<Inner> for Index {
+    fn from(inner: Inner) -> Self {
+        let len = AtomicUsize::new(inner.len());
+        Index { params: *inner.params(), len, inner: Guarded::new(inner) }
+    }
+}
+
+/// All queries, part by part: between parts, signal handlers run. Parts grow until one takes as long as a user would not
+/// notice, so that starting threads for each costs nothing that matters.
+fn search(
+    index: &Inner,
+    queries: Vectors<'_>,
+    k: usize,
+    ef_search: usize,
+    threads: Threads,
+) -> Result<Found, Failure> {
+    const LONG: Duration = Duration::from_millis(50);
+    let dim = index.params().dim;
+    let count = index.check_queries(queries, k, ef_search)?;
+    let k = k.min(index.len());
+    let results = count.checked_mul(k).ok_or(Failure::Memory(usize::MAX))?;
+    let bytes = results.saturating_mul(size_of::<i64>() + size_of::<f32>());
+    let mut found = Found { ids: Vec::new(), distances: Vec::new(), k };
+    found.ids.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
+    found.distances.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
+    let mut watch = Watch::new(None);
+    let mut part = 32 * threads.workers();
+    let mut first = 0;
+    while first < count {
+        let range = first..count.min(first + part);
+        let start = now();
+        for neighbors in
+            engine::search(index, queries.slice(dim, range.clone()), k.max(1), ef_search, threads)?.0
+        {
+            found.ids.extend(neighbors.ids);
+            found.distances.extend(neighbors.distances);
+        }
+        if start.elapsed() < LONG {
+            part *= 2;
+        }
+        first = range.end;
+        if watch.proceed(first).is_break() {
+            return Err(Failure::Stopped(watch.raised));
+        }
+    }
+    Ok(found)
+}
+
+#[expect(clippy::disallowed_methods, reason = "an edge of the system")]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,24 @@
+//! The Python module `lanewise._lanewise`: the engine's indexes behind NumPy arrays and Python's exceptions.
+//!
+//! Thin: arguments are checked at the door ([`arguments`], [`arrays`]), the work runs in the engine without the GIL
+//! ([`index`]), and what goes wrong is mapped to Python in one place ([`errors`]).
+
+mod arguments;
+mod arrays;
+mod errors;
+mod guard;
+mod index;
+mod watch;
+
+use pyo3::prelude::*;
+
+/// Indexes of the engine; use it as `lanewise`.
+#[pymodule]
+mod _lanewise {
+    #[pymodule_export]
+    use super::index::Index;
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,123 @@
+//! The machine as a value: chiplets and their caches, what the container allows, and memory.
+//!
+//! [`Machine::read`] is a pure function from a folder that looks like `/` (`proc` and `sys` below it)
+//! and a set of allowed CPUs to a [`Machine`]; [`Machine::detect`] calls it for the running system. So
+//! everything here is tested on fixture folders.
+//!
+//! Nothing in `proc` or `sys` is trusted: a file that is missing or makes no sense counts as "not
+//! known", and the answer gets coarser (in the end one chiplet that holds every allowed CPU). It never
+//! becomes an error or a panic, since a search has to run on any machine.
+
+mod affinity;
+mod cgroup;
+mod chiplet;
+mod cpu_list;
+mod cpu_model;
+mod files;
+mod memory;
+mod report;
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+pub use cgroup::Limits;
+pub use chiplet::{Cache, Chiplet, ChipletId, Core};
+pub use cpu_list::{CpuList, CpuListError, MAX_CPUS};
+pub use memory::{HugePages, Memory};
+
+use files::Files;
+
+/// A machine, as far as this process may use it.
+///
+/// `Display` gives the report that `lanewise doctor` prints.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Machine {
+    /// The CPU's name as its maker writes it; on Arm the core's name or its id numbers.
+    pub cpu_model: Option<String>,
+    /// Every CPU that is online, allowed or not.
+    pub online: CpuList,
+    /// The allowed CPUs, grouped by the last-level cache they share; ascending by lowest CPU, ids
+    /// counted from 0. Never empty, and each allowed CPU is in exactly one core of one chiplet.
+    pub chiplets: Vec<Chiplet>,
+    /// What the container (cgroup) allows.
+    pub limits: Limits,
+    /// Memory and page sizes.
+    pub memory: Memory,
+}
+
+impl Machine {
+    /// The machine that this process runs on, restricted to the CPUs that the calling thread may use.
+    ///
+    /// Full detail on Linux. Elsewhere: one chiplet with
+    /// [`available_parallelism`](std::thread::available_parallelism) CPUs.
+    pub fn detect() -> Self {
+        let mut machine = Self::read(Path::new("/"), &affinity::allowed());
+        machine.memory.page_bytes = memory::page_bytes();
+        machine
+    }
+
+    /// The machine that `root` describes: `root/proc` and `root/sys` have Linux's layout.
+    ///
+    /// `affinity` holds the ids of the CPUs that may be used, in any order; ids of [`MAX_CPUS`] and
+    /// above are left out, and if none is left, CPU 0 stands in, since a process runs somewhere. CPUs
+    /// that are not online are skipped. The page size is not to be found in files and stays unknown.
+    pub fn read(root: &Path, affinity: &[usize]) -> Self {
+        let files = Files::new(root);
+        let mut allowed: BTreeSet<usize> = affinity.iter().copied().filter(|&cpu| cpu < MAX_CPUS).collect();
+        if allowed.is_empty() {
+            allowed.insert(0);
+        }
+        // Where the list contradicts the mask altogether, the mask wins: it is what we run by.
+        let online = match files.parse::<CpuList>("sys/devices/system/cpu/online") {
+            Some(online) if allowed.iter().any(|&cpu| online.contains(cpu)) => online,
+            _ => allowed.iter().copied().collect(),
+        };
+        allowed.retain(|&cpu| online.contains(cpu));
+        Self {
+            cpu_model: cpu_model::read(&files),
+            chiplets: chiplet::read(&files, &allowed),
+            online,
+            limits: cgroup::read(&files),
+            memory: memory::read(&files),
+        }
+    }
+
+    /// How many threads can run at once: the smaller of the CPU quota, rounded down, and the number of
+    /// allowed CPUs; at least 1.
+    ///
+    /// Rounded down because a pool one thread larger than its quota is throttled as a whole, again and
+    /// again, in the middle of queries.
+    pub fn threads(&self) -> NonZeroUsize {
+        // The cast saturates, and the quota is positive: a huge one just leaves the CPU count.
+        let quota = self.limits.cpu_quota.map_or(usize::MAX, |cpus| cpus.floor() as usize);
+        NonZeroUsize::new(quota.min(self.cpus().count())).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// Ids of the allowed CPUs, chiplet by chiplet, core by core.
+    pub fn cpus(&self) -> impl Iterator<Item = usize> + '_ {
+        self.chiplets.iter().flat_map(Chiplet::cpus)
+    }
+
+    /// The chiplet that CPU `cpu` is on; `None` when this process may not use the CPU.
+    pub fn chiplet_of(&self, cpu: usize) -> Option<ChipletId> {
+        self.chiplets.iter().find(|chiplet| chiplet.cpus().any(|c| c == cpu)).map(|chiplet| chiplet.id)
+    }
+
+    /// Number of packages (sockets) with at least one allowed CPU.
+    pub fn packages_len(&self) -> usize {
+        self.chiplets.iter().map(|chiplet| chiplet.package).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Number of NUMA nodes with at least one allowed CPU.
+    pub fn nodes_len(&self) -> usize {
+        self.chiplets.iter().map(|chiplet| chiplet.node).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Bytes of memory that this process can hope for: the machine's, or the container's limit when
+    /// that is smaller. `None` when neither is known.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        [self.memory.total_bytes, self.limits.memory_bytes].into_iter().flatten().min()
+    }
+}
