@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 Point = tuple[float, float]
@@ -46,7 +47,7 @@ def speed_at(points: Sequence[Point], target: float) -> Reading | None:
         return None
     if target <= front[0][0]:
         return Reading(front[0][1], above=target < front[0][0])
-    for (low, fast), (high, slow) in zip(front, front[1:], strict=False):
+    for (low, fast), (high, slow) in pairwise(front):
         if target <= high:
             share = (target - low) / (high - low)
             return Reading(math.exp(math.log(fast) + share * (math.log(slow) - math.log(fast))))

@@ -82,7 +82,7 @@ def fashion_mnist(cache: Path) -> Path:
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """Images of a gzipped idx3 file (Y. LeCun's MNIST format) as a (n, rows * columns) uint8 array."""
+    """Images of a gzipped idx3 file (MNIST's format) as a (n, rows * columns) uint8 array."""
     try:
         with gzip.open(path, "rb") as file:
             header = file.read(16)

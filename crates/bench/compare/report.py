@@ -29,17 +29,19 @@ def _preface(facts: dict[str, str], plan: Plan, data: Dataset, results: Results)
     releases = dict.fromkeys(row.release for row in results.rows if row.release)
     loads = [f"{load:.2f}" for load in results.loads]
     lines = [
-        f"{data.base.shape[0]:,} x {data.base.shape[1]} {data.base.dtype}, {len(data.queries):,} queries, squared L2, "
-        f"k={plan.k}, m={plan.graph.m}, ef_construction={plan.graph.ef_construction}, "
-        f"ef {', '.join(map(str, plan.efs))}; {plan.rounds} interleaved rounds, {plan.builds} build(s).",
+        f"{data.base.shape[0]:,} x {data.base.shape[1]} {data.base.dtype}, "
+        f"{len(data.queries):,} queries, squared L2, k={plan.k}, m={plan.graph.m}, "
+        f"ef_construction={plan.graph.ef_construction}, ef {', '.join(map(str, plan.efs))}; "
+        f"rounds: {plan.rounds}, interleaved; builds: {plan.builds}",
         *(f"{name}: {value}" for name, value in facts.items()),
         f"versions: {', '.join(releases)}",
-        f"load average: {loads[0]} before the builds, {', '.join(loads[1:-1])} before the rounds, {loads[-1]} at the end",
+        f"load average (ours included): {loads[0]} before the builds, "
+        f"{', '.join(loads[1:-1])} before the rounds, {loads[-1]} at the end",
     ]
     return "\n".join(f"- {line}" for line in lines) + (
-        "\n\nQueries are batch calls. Figures are medians over the rounds; *spread* is the fastest round over the slowest "
-        "at recall 0.95. Recall counts ties. `≥`: even the cheapest setting is above that recall, its speed is given. "
-        f"{DASH}: recall not reached."
+        "\n\nQueries are batch calls. Figures are medians over the rounds; *spread* is the fastest "
+        "round over the slowest at recall 0.95. Recall counts ties. `≥`: even the cheapest setting "
+        f"is above that recall, its speed is given. {DASH}: recall not reached."
     )
 
 
@@ -91,9 +93,9 @@ def _costs(rows: Sequence[Row]) -> str:
             ]
         )
     note = (
-        "Builds use all threads. *Grown* is the growth of anonymous memory over the build, the vectors that the index "
-        "keeps included; *stated* is what the library itself says. Single queries are called from Python at the setting "
-        "nearest recall 0.95, one thread."
+        "Builds use all threads. *Grown* is the growth of anonymous memory over the build, the "
+        "vectors that the index keeps included; *stated* is what the library itself says. Single "
+        "queries are called from Python at the setting nearest recall 0.95, one thread."
     )
     return f"{_table(head, body)}\n\n{note}"
 
@@ -118,9 +120,10 @@ def _ratios(ours: Row, peers: Iterable[Row], threads: Sequence[int]) -> str:
         for peer in peers
     ]
     note = (
-        "Speed at equal recall, ours over theirs: the median of the rounds' ratios, in brackets the lowest and the "
-        "highest. *CPU time* counts the seconds this process ran, so other work on the machine weighs less. "
-        f"`*`: one of the two is above that recall at its cheapest setting. {DASH}: one of the two does not reach it."
+        "Speed at equal recall, ours over theirs: the median of the rounds' ratios, in brackets "
+        "the lowest and the highest. *CPU time* counts the seconds this process ran, so other "
+        "work on the machine weighs less. `*`: one of the two is above that recall at its "
+        f"cheapest setting. {DASH}: one of the two does not reach it."
     )
     return f"{_table(head, body)}\n\n{note}"
 
@@ -141,7 +144,7 @@ def _qps(speed: Summary | None) -> str:
 def _ratio(value: Summary | None) -> str:
     if value is None:
         return DASH
-    return f"{value.median:.2f}{'*' * value.above} ({value.low:.2f}–{value.high:.2f})"
+    return f"{value.median:.2f}{'*' * value.above} ({value.low:.2f} to {value.high:.2f})"
 
 
 def _bytes(value: float | None) -> str:

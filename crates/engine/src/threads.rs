@@ -50,7 +50,10 @@ impl Executor for Threads {
             for worker in 1..workers {
                 let builder = thread::Builder::new().name(format!("lanewise-{worker}"));
                 // A system that gives no more threads: the others do the work.
-                let _ = builder.spawn_scoped(scope, { let work = &work; move || work(worker) });
+                let _ = builder.spawn_scoped(scope, {
+                    let work = &work;
+                    move || work(worker)
+                });
             }
             work(0);
         });

@@ -8,7 +8,9 @@ use crate::memory::OutOfMemory;
 pub enum VectorError {
     #[error("dim={dim} is not between 1 and {max}, what dtype {dtype:?} allows")]
     Dim { dim: usize, max: usize, dtype: &'static str },
-    #[error("metric={metric:?} does not measure dtype={dtype:?}: use \"hamming\" with \"bits\", and \"l2\", \"ip\" or \"cosine\" with \"f32\" and \"i8\"")]
+    #[error(
+        "metric={metric:?} does not measure dtype={dtype:?}: use \"hamming\" with \"bits\", and \"l2\", \"ip\" or \"cosine\" with \"f32\" and \"i8\""
+    )]
     MetricOfDtype { metric: &'static str, dtype: &'static str },
     #[error("vectors are {got}, but the index holds {expected}")]
     Dtype { got: &'static str, expected: &'static str },
@@ -18,7 +20,9 @@ pub enum VectorError {
     NotFinite { row: usize, column: usize, value: f32 },
     #[error("vector {row} is too long: its squared norm exceeds what f32 holds; scale the vectors down")]
     TooLarge { row: usize },
-    #[error("vector {row} is zero (or nearly), which has no direction: drop it, or use metric \"l2\" or \"ip\"")]
+    #[error(
+        "vector {row} is zero (or nearly), which has no direction: drop it, or use metric \"l2\" or \"ip\""
+    )]
     Zero { row: usize },
     #[error("vector {row} has bits set beyond dim={dim}: clear the last byte's high bits")]
     BitsBeyondDim { row: usize, dim: usize },
@@ -52,7 +56,9 @@ pub enum AddError {
     DuplicateId { id: i64 },
     #[error("ids must be given: the vectors so far have ids of their own")]
     IdsMissing,
-    #[error("an index holds at most {max} vectors: {len} are there and {more} were to be added; use several indexes")]
+    #[error(
+        "an index holds at most {max} vectors: {len} are there and {more} were to be added; use several indexes"
+    )]
     Full { len: usize, more: usize, max: usize },
     #[error(transparent)]
     Memory(#[from] OutOfMemory),

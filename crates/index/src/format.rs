@@ -33,9 +33,13 @@ pub enum FormatError {
     Magic,
     #[error("version {found} of the format, this program reads up to {VERSION}: use a newer Lanewise")]
     Version { found: u32 },
-    #[error("cut short or grown: {found} bytes where {expected} were written; restore it from a copy or build it anew")]
+    #[error(
+        "cut short or grown: {found} bytes where {expected} were written; restore it from a copy or build it anew"
+    )]
     Length { found: u64, expected: u64 },
-    #[error("damaged: the {section} do not have their checksum; restore the file from a copy or build it anew")]
+    #[error(
+        "damaged: the {section} do not have their checksum; restore the file from a copy or build it anew"
+    )]
     Checksum { section: &'static str },
     #[error("damaged or made to mislead: {what}; restore the file from a copy or build it anew")]
     Invalid { what: &'static str },
@@ -97,7 +101,8 @@ impl Index {
         header[..8].copy_from_slice(&MAGIC);
         header[8..12].copy_from_slice(&VERSION.to_le_bytes());
         header[12..16].copy_from_slice(&(SECTIONS.len() as u32).to_le_bytes());
-        let fields = [offset as u64, self.len() as u64, p.dim as u64, p.m as u64, p.ef_construction as u64, p.seed];
+        let fields =
+            [offset as u64, self.len() as u64, p.dim as u64, p.m as u64, p.ef_construction as u64, p.seed];
         for (i, field) in fields.iter().enumerate() {
             header[16 + 8 * i..][..8].copy_from_slice(&field.to_le_bytes());
         }
@@ -120,8 +125,7 @@ impl Index {
         let count = header.count;
         let sections = header.sections(bytes)?;
         let too_many = FormatError::Invalid { what: "more vectors than an index holds" };
-        let (rows, corrections) =
-            index.space.stored_bytes(count).filter(|_| count < IDS).ok_or(too_many)?;
+        let (rows, corrections) = index.space.stored_bytes(count).filter(|_| count < IDS).ok_or(too_many)?;
         let expect = |section: usize, bytes: usize, what| {
             if sections[section].len() == bytes { Ok(()) } else { Err(FormatError::Invalid { what }) }
         };
@@ -195,7 +199,8 @@ impl Header {
             seed: u64_at(56),
         };
         let entry = |i| TABLE + i * TABLE_ENTRY;
-        let table = (0..SECTIONS.len()).map(|i| (u64_at(entry(i)), u64_at(entry(i) + 8), u32_at(entry(i) + 16)));
+        let table =
+            (0..SECTIONS.len()).map(|i| (u64_at(entry(i)), u64_at(entry(i) + 8), u32_at(entry(i) + 16)));
         Ok(Header { params, count: size(24)?, entry: u32_at(68), table: table.collect() })
     }
 
@@ -207,7 +212,8 @@ impl Header {
         for (&(offset, length, sum), name) in self.table.iter().zip(SECTIONS) {
             let length = usize::try_from(length).map_err(|_| misplaced.clone())?;
             let range = end..end.checked_add(length).ok_or(misplaced.clone())?;
-            let section = bytes.get(range.clone()).filter(|_| offset == end as u64).ok_or(misplaced.clone())?;
+            let section =
+                bytes.get(range.clone()).filter(|_| offset == end as u64).ok_or(misplaced.clone())?;
             let zeros = bytes.get(range.end..range.end + padding(length)).ok_or(misplaced.clone())?;
             if crc(section) != sum || zeros.iter().any(|&b| b != 0) {
                 return Err(FormatError::Checksum { section: name });
@@ -234,7 +240,10 @@ fn check_graph(graph: &Graph, nodes: usize) -> Result<(), &'static str> {
     }
     ensure(graph.starts.len() == pilots + 1 && graph.starts[0] == 0, "the starts are not the pilots'")?;
     ensure(graph.starts.windows(2).all(|w| w[0] < w[1]), "the starts do not rise")?;
-    ensure(graph.starts[pilots] as usize * graph.m == graph.upper.len(), "the upper links are not the starts'")?;
+    ensure(
+        graph.starts[pilots] as usize * graph.m == graph.upper.len(),
+        "the upper links are not the starts'",
+    )?;
     let entry_fits = if pilots == 0 { graph.entry == NONE } else { (graph.entry as usize) < pilots };
     ensure(entry_fits, "the entry is no pilot")?;
     for pilot in 0..pilots as u32 {

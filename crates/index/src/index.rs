@@ -216,8 +216,10 @@ impl Index {
 
         self.space.append(vectors);
         self.ids.owned().extend(&ids);
-        if let Some(known) = &mut self.known {
-            known.extend(&ids);
+        match &mut self.known {
+            Some(known) if !ids.is_empty() => known.extend(&ids),
+            // Positions serve as ids: a set of them would be out of date after this call.
+            _ => self.known = None,
         }
         if self.params.kind == Kind::Flat {
             return Ok(Counts::default());
@@ -247,9 +249,8 @@ impl Index {
             return Err(AddError::IdsLen { ids: ids.len(), vectors: count });
         }
         let positions = if self.ids.is_empty() { self.len() } else { 0 };
-        let known = self.known.get_or_insert_with(|| {
-            self.ids.iter().copied().chain(0..positions as i64).collect()
-        });
+        let known =
+            self.known.get_or_insert_with(|| self.ids.iter().copied().chain(0..positions as i64).collect());
         let mut new = HashSet::with_capacity(ids.len());
         if let Some(&id) = ids.iter().find(|id| known.contains(id) || !new.insert(**id)) {
             return Err(AddError::DuplicateId { id });
@@ -316,7 +317,12 @@ impl Index {
     ///
     /// # Errors
     /// As [`search`](Self::search).
-    pub fn check_queries(&self, queries: Vectors<'_>, k: usize, ef_search: usize) -> Result<usize, SearchError> {
+    pub fn check_queries(
+        &self,
+        queries: Vectors<'_>,
+        k: usize,
+        ef_search: usize,
+    ) -> Result<usize, SearchError> {
         let count = self.space.check(queries)?;
         match () {
             () if count == 0 => Err(SearchError::Empty),

@@ -152,7 +152,8 @@ impl<T: Plain> Buffer<T> {
         let layout = Self::layout(grown).ok_or(OutOfMemory { bytes: usize::MAX })?;
         // SAFETY: the layout is not empty, since `needed` exceeds the capacity; the old elements fit the new memory.
         unsafe {
-            let start = NonNull::new(alloc(layout).cast::<T>()).ok_or(OutOfMemory { bytes: layout.size() })?;
+            let start =
+                NonNull::new(alloc(layout).cast::<T>()).ok_or(OutOfMemory { bytes: layout.size() })?;
             #[cfg(target_os = "linux")]
             if layout.align() == HUGE_PAGE {
                 // Advice: a kernel without huge pages says no, and nothing else changes.

@@ -160,7 +160,7 @@ impl Probe {
 
 /// Plain numbers read as others of no stricter alignment.
 fn cast<T: Copy, U: Copy>(values: &[T]) -> &[U] {
-    const { assert!(align_of::<T>() >= align_of::<U>() && size_of::<T>() % size_of::<U>() == 0) };
+    const { assert!(align_of::<T>() >= align_of::<U>() && size_of::<T>().is_multiple_of(size_of::<U>())) };
     // SAFETY: only used between numbers and arrays of numbers, without padding; alignment and size as asserted.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values) / size_of::<U>()) }
 }
@@ -186,7 +186,12 @@ fn float_of(key: i32) -> f32 {
 }
 
 impl Space {
-    pub(crate) fn new(dtype: Dtype, metric: Metric, dim: usize, kernels: Kernels) -> Result<Self, VectorError> {
+    pub(crate) fn new(
+        dtype: Dtype,
+        metric: Metric,
+        dim: usize,
+        kernels: Kernels,
+    ) -> Result<Self, VectorError> {
         let rows = Column::new();
         let corrections = Column::new();
         Self::of_columns(dtype, metric, dim, kernels, 0, rows, corrections)
@@ -224,7 +229,13 @@ impl Space {
         Some((count.checked_mul(self.stride)?, corrections))
     }
 
-    pub(crate) fn map_columns(&mut self, file: &FileBytes, count: usize, rows: Range<usize>, corrections: Range<usize>) -> Option<()> {
+    pub(crate) fn map_columns(
+        &mut self,
+        file: &FileBytes,
+        count: usize,
+        rows: Range<usize>,
+        corrections: Range<usize>,
+    ) -> Option<()> {
         self.rows = Column::map(file, rows)?;
         self.corrections = Column::map(file, corrections)?;
         self.count = count;
@@ -249,7 +260,7 @@ impl Space {
             return Err(VectorError::Dtype { got: vectors.dtype().name(), expected: self.dtype.name() });
         }
         let width = vectors.width(self.dim);
-        if vectors.elements() % width != 0 {
+        if !vectors.elements().is_multiple_of(width) {
             return Err(VectorError::Shape { elements: vectors.elements(), width });
         }
         match vectors {
@@ -263,7 +274,7 @@ impl Space {
                     return Err(VectorError::Zero { row });
                 }
             }
-            Vectors::Bits(x) if self.dim % 8 != 0 => {
+            Vectors::Bits(x) if !self.dim.is_multiple_of(8) => {
                 let beyond = !0u8 << (self.dim % 8);
                 if let Some(row) = x.chunks_exact(width).position(|v| v[width - 1] & beyond != 0) {
                     return Err(VectorError::BitsBeyondDim { row, dim: self.dim });
@@ -277,7 +288,7 @@ impl Space {
     fn check_floats(&self, row: usize, v: &[f32]) -> Result<(), VectorError> {
         // The sum of squares tells in one pass: it is NaN or infinite if any element is, or too large.
         let norm2: f32 = self.kernels.dot_f32.one(v, v);
-        if !(norm2 <= f32::MAX / 4.0) {
+        if norm2.is_nan() || norm2 > f32::MAX / 4.0 {
             return Err(match v.iter().position(|e| !e.is_finite()) {
                 Some(column) => VectorError::NotFinite { row, column, value: v[column] },
                 None => VectorError::TooLarge { row },
@@ -327,9 +338,8 @@ impl Space {
             Vectors::Bits(v) => v,
         };
         // SAFETY: the words as the bytes that they are.
-        let target = unsafe {
-            std::slice::from_raw_parts_mut(probe.words.as_mut_ptr().cast::<u8>(), self.stride)
-        };
+        let target =
+            unsafe { std::slice::from_raw_parts_mut(probe.words.as_mut_ptr().cast::<u8>(), self.stride) };
         target[..bytes.len()].copy_from_slice(bytes);
         match (vector, self.metric) {
             (Vectors::F32(v), Metric::Cosine) => {
@@ -375,7 +385,8 @@ impl Space {
         match self.dtype {
             Dtype::F32 => {
                 let floats = as_floats(keys);
-                let kernel = if self.metric == Metric::L2 { &self.kernels.l2_f32 } else { &self.kernels.dot_f32 };
+                let kernel =
+                    if self.metric == Metric::L2 { &self.kernels.l2_f32 } else { &self.kernels.dot_f32 };
                 kernel.ids(typed(query), self.typed_rows(), ids, floats);
             }
             Dtype::I8 => self.kernels.dot_i8.ids(typed(query), self.typed_rows(), ids, keys),
@@ -390,7 +401,8 @@ impl Space {
         match self.dtype {
             Dtype::F32 => {
                 let floats = as_floats(keys);
-                let kernel = if self.metric == Metric::L2 { &self.kernels.l2_f32 } else { &self.kernels.dot_f32 };
+                let kernel =
+                    if self.metric == Metric::L2 { &self.kernels.l2_f32 } else { &self.kernels.dot_f32 };
                 kernel.rows(typed(query), self.typed_rows(), first, floats);
             }
             Dtype::I8 => self.kernels.dot_i8.rows(typed(query), self.typed_rows(), first, keys),

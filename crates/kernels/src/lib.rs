@@ -4,11 +4,13 @@
 //! [`ids`](Kernel::ids)) never allocate and never fail. [`Kernels::get`] gives the set that this process uses: the best
 //! that the CPU has, or the level that `LANEWISE_ISA` names. The C library and its list of kernels are in `c/`.
 
+mod kernel;
 mod raw;
+mod rows;
 
+pub use kernel::Kernel;
+pub use rows::Rows;
 use std::ffi::CString;
-use std::fmt;
-use std::marker::PhantomData;
 
 /// Bytes that rows are aligned to: one cache line, one 512-bit register. A load that crosses a line costs half as much
 /// again.
@@ -35,177 +37,6 @@ pub enum IsaError {
         /// The names that would work here, ascending.
         known: String,
     },
-}
-
-/// Rows of equal length in one piece of memory, `stride` bytes apart.
-#[derive(Clone, Copy)]
-pub struct Rows<'a, T> {
-    base: *const T,
-    stride: usize,
-    count: usize,
-    dim: usize,
-    memory: PhantomData<&'a [u8]>,
-}
-
-// SAFETY: a shared borrow of plain numbers.
-unsafe impl<T: Sync> Send for Rows<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Sync> Sync for Rows<'_, T> {}
-
-impl<'a, T> Rows<'a, T> {
-    /// `count` rows of `dim` elements in `memory`, `stride` bytes apart.
-    ///
-    /// # Panics
-    /// If they do not fit, or `memory` or `stride` do not keep the alignment of `T`.
-    pub fn new(memory: &'a [u8], stride: usize, count: usize, dim: usize) -> Self {
-        let row = dim.checked_mul(size_of::<T>()).expect("row too long");
-        let end = count.checked_sub(1).map_or(Some(0), |last| last.checked_mul(stride)?.checked_add(row));
-        assert!(end.is_some_and(|end| end <= memory.len()), "rows do not fit their memory");
-        assert!(memory.as_ptr().cast::<T>().is_aligned() && stride % align_of::<T>() == 0, "rows not aligned");
-        assert!(row <= stride || count <= 1, "rows overlap");
-        Rows { base: memory.as_ptr().cast(), stride, count, dim, memory: PhantomData }
-    }
-
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Elements of a row.
-    pub fn dim(&self) -> usize {
-        self.dim
-    }
-
-    /// The elements of row `i`.
-    ///
-    /// # Panics
-    /// If there is no such row.
-    #[inline]
-    pub fn row(&self, i: usize) -> &'a [T] {
-        assert!(i < self.count, "row {i} of {}", self.count);
-        // SAFETY: `new` checked that every row lies within `memory`, which is borrowed for 'a and initialised.
-        unsafe { std::slice::from_raw_parts(self.base.byte_add(i * self.stride), self.dim) }
-    }
-
-    /// Asks for the first line of row `i` to be brought near. No effect on results; any `i` is harmless.
-    #[inline]
-    pub fn prefetch(&self, i: usize) {
-        let _ = i;
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch of any address is harmless, and SSE is part of the base architecture.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T1>(self.base.wrapping_byte_add(i.wrapping_mul(self.stride)).cast());
-        }
-    }
-}
-
-type One<T, O> = unsafe extern "C" fn(*const T, *const T, usize) -> O;
-type Many<T, O> = unsafe extern "C" fn(*const T, *const T, usize, usize, usize, *mut O);
-type Ids<T, O> = unsafe extern "C" fn(*const T, *const T, usize, *const u32, usize, usize, *mut O);
-
-/// One operation on one element type, bound to the variant that runs it.
-pub struct Kernel<T, O> {
-    variant: &'static raw::Variant,
-    one: One<T, O>,
-    rows: Many<T, O>,
-    ids: Ids<T, O>,
-}
-
-impl<T, O> Clone for Kernel<T, O> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T, O> Copy for Kernel<T, O> {}
-
-impl<T, O> fmt::Debug for Kernel<T, O> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{}_{}", self.variant.op(), self.variant.kind(), self.variant.isa())
-    }
-}
-
-impl<T, O> Kernel<T, O> {
-    /// # Safety
-    /// `variant` must be of the kernel whose element is `T` and whose result is `O`, and its needs must be met by the
-    /// CPU.
-    unsafe fn bind(variant: &'static raw::Variant) -> Self {
-        let missing = "a variant has all three forms";
-        // SAFETY: `list.h` gives the C functions the types that the caller vouches for.
-        unsafe {
-            Kernel {
-                variant,
-                one: std::mem::transmute::<unsafe extern "C" fn(), One<T, O>>(variant.one.expect(missing)),
-                rows: std::mem::transmute::<unsafe extern "C" fn(), Many<T, O>>(variant.rows.expect(missing)),
-                ids: std::mem::transmute::<unsafe extern "C" fn(), Ids<T, O>>(variant.ids.expect(missing)),
-            }
-        }
-    }
-
-    /// Name of the instruction set that runs, as in `c/list.h`.
-    pub fn isa(&self) -> &'static str {
-        self.variant.isa()
-    }
-
-    /// Largest number of elements for which the result is exact; `usize::MAX` for float kernels.
-    pub fn bound(&self) -> usize {
-        raw::bound(self.variant.kernel)
-    }
-
-    /// The operation on two slices.
-    ///
-    /// # Panics
-    /// If their lengths differ.
-    #[inline]
-    pub fn one(&self, a: &[T], b: &[T]) -> O {
-        assert_eq!(a.len(), b.len());
-        // SAFETY: both hold `a.len()` elements.
-        unsafe { (self.one)(a.as_ptr(), b.as_ptr(), a.len()) }
-    }
-
-    /// The operation on `query` and each of the rows `first..first + out.len()`, in order.
-    ///
-    /// # Panics
-    /// If the query's length is not the rows', or there are not so many rows.
-    #[inline]
-    pub fn rows(&self, query: &[T], rows: Rows<'_, T>, first: usize, out: &mut [O]) {
-        assert_eq!(query.len(), rows.dim);
-        assert!(first <= rows.count && out.len() <= rows.count - first, "rows out of range");
-        // SAFETY: the rows lie within their memory (`Rows::new`) and the range within the rows.
-        unsafe {
-            let base = rows.base.byte_add(first * rows.stride);
-            (self.rows)(query.as_ptr(), base, rows.stride, out.len(), rows.dim, out.as_mut_ptr());
-        }
-    }
-
-    /// The operation on `query` and each row that `ids` names, in order.
-    ///
-    /// # Panics
-    /// If the query's length is not the rows', `out` is not as long as `ids`, or an id has no row.
-    #[inline]
-    pub fn ids(&self, query: &[T], rows: Rows<'_, T>, ids: &[u32], out: &mut [O]) {
-        assert_eq!(query.len(), rows.dim);
-        assert_eq!(ids.len(), out.len());
-        // One pass of a vector maximum: nanoseconds beside the memory that the ids lead to.
-        assert!(ids.iter().fold(0, |m, &id| m.max(id as usize + 1)) <= rows.count, "id without a row");
-        // SAFETY: every id names a row within the memory.
-        unsafe {
-            (self.ids)(
-                query.as_ptr(),
-                rows.base,
-                rows.stride,
-                ids.as_ptr(),
-                ids.len(),
-                rows.dim,
-                out.as_mut_ptr(),
-            );
-        }
-    }
 }
 
 /// What serves one slot of the table, for reports.
@@ -342,9 +173,9 @@ pub fn levels() -> Vec<(&'static str, Vec<&'static str>)> {
 /// # Errors
 /// As [`Kernels::at_level`].
 pub fn plan(level: &str, features: &[&str]) -> Result<Vec<Slot>, IsaError> {
-    let cpu = (0..32).map(|bit| 1 << bit).filter(|&bit| {
-        raw::feature_names(bit).first().is_some_and(|name| features.contains(name))
-    });
+    let cpu = (0..32)
+        .map(|bit| 1 << bit)
+        .filter(|&bit| raw::feature_names(bit).first().is_some_and(|name| features.contains(name)));
     let choice = choose(level, cpu.sum());
     check(&choice, level)?;
     // SAFETY: C fills every slot with a pointer to a constant; it is described, not called.

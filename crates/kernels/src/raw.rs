@@ -95,7 +95,10 @@ pub(crate) fn levels() -> Vec<(&'static str, u32)> {
 /// Names of the set bits of `features`.
 pub(crate) fn feature_names(features: u32) -> Vec<&'static str> {
     // SAFETY: a pure function of its argument.
-    (0..32).filter(|bit| features >> bit & 1 == 1).filter_map(|bit| text(unsafe { lw_feature_name(1 << bit) })).collect()
+    (0..32)
+        .filter(|bit| features >> bit & 1 == 1)
+        .filter_map(|bit| text(unsafe { lw_feature_name(1 << bit) }))
+        .collect()
 }
 
 pub(crate) fn cpu_features() -> u32 {

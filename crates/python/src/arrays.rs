@@ -13,7 +13,7 @@ use lanewise_engine::index::{Dtype, Params, Vectors};
 use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyException, PyMemoryError, PyTypeError};
 use pyo3::prelude::*;
-use std::fmt::{Debug, Display};
+use std::fmt::Debug;
 
 /// Vectors of the index's element type.
 pub(crate) struct Batch<'py> {
@@ -272,7 +272,7 @@ fn converted_from<S: Source, T: Target>(
             [_, width] => format!("{}, {}", position / width, position % width),
             _ => position.to_string(),
         };
-        argument(py, name, format!("{name}[{place}] = {element} {}", T::remedy(name, S::FLOAT)))
+        argument(py, name, format!("{name}[{place}] = {element:?} {}", T::remedy(name, S::FLOAT)))
     })
 }
 
@@ -289,7 +289,7 @@ fn pack(bits: &[u8], dim: usize) -> Result<Vec<u8>, usize> {
 }
 
 /// An element type that is converted from.
-trait Source: numpy::Element + Copy + Display + Debug + Send + Sync {
+trait Source: numpy::Element + Copy + Debug + Send + Sync {
     const FLOAT: bool;
     /// The same value; floats are rounded to the nearest, which is how embeddings usually become `f32`.
     fn f32(self) -> Option<f32>;

@@ -89,7 +89,7 @@ pub(crate) fn warn_fewer(py: Python<'_>, k: usize, len: usize) -> PyResult<()> {
     PyErr::warn(py, class, &message, 1)
 }
 
-fn class<'py>(py: Python<'py>, name: &str, args: impl pyo3::PyErrArguments + Send + Sync + 'static) -> PyErr {
+fn class<'py>(py: Python<'py>, name: &str, args: impl pyo3::PyErrArguments + 'static) -> PyErr {
     let class = py.import("lanewise.errors").and_then(|module| module.getattr(name));
     match class.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
         Ok(class) => PyErr::from_type(class, args),
@@ -140,5 +140,5 @@ fn system(py: Python<'_>, path: &Path, error: &io::Error) -> PyErr {
         text.and_then(|text| text.extract::<String>()).ok()
     });
     let text = text.unwrap_or_else(|| error.to_string());
-    PyOSError::new_err((code.unwrap_or(EINVAL), text, path.to_owned()))
+    PyOSError::new_err((code.unwrap_or(EINVAL), text, path.as_os_str().to_owned()))
 }

@@ -2,7 +2,7 @@
 
 use crate::errors::{Failure, warn_fewer};
 use crate::guard::Guarded;
-use crate::watch::Watch;
+use crate::watch::{Bar, Watch};
 use crate::{arguments, arrays};
 use lanewise_engine as engine;
 use lanewise_engine::Threads;
@@ -127,7 +127,7 @@ impl Index {
         let batch = arrays::vectors("x", x, &index.params)?;
         let ids = ids.map(arrays::ids).transpose()?;
         let vectors = batch.vectors();
-        let mut watch = Watch::new(progress.then_some(batch.count));
+        let mut watch = Watch::new(progress.then(|| Bar::new(py, batch.count)));
         let result = py.detach(|| {
             index.inner.write(|inner| {
                 let threads = Threads::new(num_threads);

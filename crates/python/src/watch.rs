@@ -1,5 +1,6 @@
 //! What a long call does now and then: let Python's signal handlers run, and draw the progress bar.
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -11,21 +12,28 @@ const PERIOD: Duration = Duration::from_millis(100);
 pub(crate) struct Watch {
     start: Instant,
     last: Instant,
-    /// What is drawn: the number of vectors to come, or nothing.
-    total: Option<usize>,
+    bar: Option<Bar>,
     /// What a signal handler raised.
     pub(crate) raised: Option<PyErr>,
 }
 
+/// A bar on Python's stderr, which may be redirected, a notebook's, or none.
+pub(crate) struct Bar {
+    total: usize,
+    /// How long a drawing stays: longer where each becomes a line of a log.
+    pace: Duration,
+    drawn: Duration,
+}
+
 impl Watch {
-    /// A watch that draws a bar for `total` vectors if there is one.
+    /// A watch that draws `bar`, if there is one.
     #[expect(
         clippy::disallowed_methods,
         reason = "an edge of the system: it reads the clock for those inside"
     )]
-    pub(crate) fn new(total: Option<usize>) -> Self {
+    pub(crate) fn new(bar: Option<Bar>) -> Self {
         let start = Instant::now();
-        Watch { start, last: start, total, raised: None }
+        Watch { start, last: start, bar, raised: None }
     }
 
     /// To be called often, without the GIL, with the number of vectors done. Stops if a signal handler raised, which is
@@ -35,9 +43,13 @@ impl Watch {
             return ControlFlow::Continue(());
         }
         self.last += self.last.elapsed();
+        let spent = self.start.elapsed();
         let checked = Python::try_attach(|py| {
             py.check_signals()?;
-            self.draw(py, done)
+            match &mut self.bar {
+                Some(bar) if spent >= bar.drawn + bar.pace => bar.draw(py, done, spent, ""),
+                _ => Ok(()),
+            }
         });
         match checked {
             Some(Ok(())) => ControlFlow::Continue(()),
@@ -49,26 +61,36 @@ impl Watch {
         }
     }
 
-    /// The last state of the bar, and the line's end.
-    pub(crate) fn finish(&self, py: Python<'_>, done: usize) -> PyResult<()> {
-        self.draw(py, done)?;
-        if self.total.is_some() { write(py, "\n") } else { Ok(()) }
-    }
-
-    fn draw(&self, py: Python<'_>, done: usize) -> PyResult<()> {
-        let Some(total) = self.total else { return Ok(()) };
-        write(py, &format!("\r{}", line(done, total, self.start.elapsed())))
+    /// Draws the bar's last state.
+    pub(crate) fn finish(&mut self, py: Python<'_>, done: usize) -> PyResult<()> {
+        let spent = self.start.elapsed();
+        self.bar.as_mut().map_or(Ok(()), |bar| bar.draw(py, done, spent, "\n"))
     }
 }
 
-/// Writes to Python's stderr, which may be redirected, a notebook's, or none.
-fn write(py: Python<'_>, text: &str) -> PyResult<()> {
-    let stderr = py.import("sys")?.getattr("stderr")?;
-    if !stderr.is_none() {
-        stderr.call_method1("write", (text,))?;
-        stderr.call_method0("flush")?;
+impl Bar {
+    /// A bar for `total` vectors.
+    pub(crate) fn new(py: Python<'_>, total: usize) -> Self {
+        let terminal =
+            py.import("sys").and_then(|sys| sys.getattr("stderr")?.call_method0("isatty")?.is_truthy());
+        let pace = if terminal.unwrap_or(false) { PERIOD } else { Duration::from_secs(1) };
+        Bar { total, pace, drawn: Duration::ZERO }
     }
-    Ok(())
+
+    /// A stderr that cannot be written to is no reason to fail; what a signal handler raises meanwhile is.
+    fn draw(&mut self, py: Python<'_>, done: usize, spent: Duration, end: &str) -> PyResult<()> {
+        self.drawn = spent;
+        let text = format!("\r{}{end}", line(done, self.total, spent));
+        let written = py.import("sys").and_then(|sys| {
+            let stderr = sys.getattr("stderr")?;
+            stderr.call_method1("write", (text,))?;
+            stderr.call_method0("flush")
+        });
+        match written {
+            Err(error) if !error.is_instance_of::<PyException>(py) => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The bar as a line of constant width.

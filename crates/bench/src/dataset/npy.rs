@@ -129,13 +129,17 @@ fn read_header(source: &mut Source) -> Result<Header, DatasetError> {
             u32::from_le_bytes(len)
         }
         (major, minor) => {
-            return Err(source.malformed(6, format!("version {major}.{minor} of the format; 1.0 to 3.0 are known")));
+            return Err(
+                source.malformed(6, format!("version {major}.{minor} of the format; 1.0 to 3.0 are known"))
+            );
         }
     };
     let start = source.len() - source.left();
     let len = len as usize;
     if len > HEADER_MAX {
-        return Err(source.malformed(8, format!("a header of {len} bytes is longer than {HEADER_MAX}: damaged")));
+        return Err(
+            source.malformed(8, format!("a header of {len} bytes is longer than {HEADER_MAX}: damaged"))
+        );
     }
     let mut text = vec![0; len];
     source.fill(&mut text)?;
@@ -211,7 +215,10 @@ impl Parser<'_> {
     }
 
     fn string(&mut self) -> Result<String, (usize, String)> {
-        let quote = self.peek().filter(|b| matches!(b, b'\'' | b'"')).ok_or_else(|| self.error("expected a string"))?;
+        let quote = self
+            .peek()
+            .filter(|b| matches!(b, b'\'' | b'"'))
+            .ok_or_else(|| self.error("expected a string"))?;
         self.at += 1;
         let text = self.run(|b| b.is_ascii_graphic() && !matches!(b, b'\'' | b'"' | b'\\')).to_owned();
         self.expect(quote)?;

@@ -16,6 +16,7 @@ pub(super) struct Source {
     file: BufReader<File>,
     len: u64,
     at: u64,
+    chunk: Vec<u8>,
 }
 
 impl Source {
@@ -28,7 +29,13 @@ impl Source {
         }
         let file = File::open(path).map_err(fail)?;
         let len = file.metadata().map_err(fail)?.len();
-        Ok(Source { path: path.to_owned(), file: BufReader::with_capacity(CHUNK, file), len, at: 0 })
+        Ok(Source {
+            path: path.to_owned(),
+            file: BufReader::with_capacity(CHUNK, file),
+            len,
+            at: 0,
+            chunk: Vec::new(),
+        })
     }
 
     /// Bytes of the file.
@@ -54,7 +61,8 @@ impl Source {
     /// The next bytes, all of `target`.
     pub(super) fn fill(&mut self, target: &mut [u8]) -> Result<(), DatasetError> {
         if target.len() as u64 > self.left() {
-            let what = format!("cut short: {} more bytes were expected, {} are there", target.len(), self.left());
+            let what =
+                format!("cut short: {} more bytes were expected, {} are there", target.len(), self.left());
             return Err(self.malformed_here(what));
         }
         self.file.read_exact(target).map_err(|error| match error.kind() {
@@ -85,7 +93,8 @@ impl Source {
         target: &mut Vec<T>,
         value: impl Fn([u8; W]) -> Result<T, String>,
     ) -> Result<(), DatasetError> {
-        let mut chunk = [0; CHUNK];
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.resize(CHUNK, 0);
         let mut left = count;
         while left > 0 {
             let part = left.min(CHUNK / W);
@@ -96,6 +105,7 @@ impl Source {
             }
             left -= part;
         }
+        self.chunk = chunk;
         Ok(())
     }
 }

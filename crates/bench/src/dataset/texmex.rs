@@ -23,7 +23,8 @@ pub(super) fn read<const W: usize, T>(
         );
         return Err(source.malformed(0, what));
     }
-    let rows = usize::try_from(rows).map_err(|_| source.malformed(0, "more rows than this machine can address"))?;
+    let rows =
+        usize::try_from(rows).map_err(|_| source.malformed(0, "more rows than this machine can address"))?;
     // Fits: the elements take less than the file's length, and `room` asks for memory fallibly.
     let mut all = source.room(rows.saturating_mul(columns))?;
     for row in 0..rows {
@@ -31,7 +32,8 @@ pub(super) fn read<const W: usize, T>(
             let start = source.len() - source.left();
             let other = dimension(source)?;
             if other != columns {
-                let what = format!("row {row} has dimension {other}, the first has {columns}: all must be equal");
+                let what =
+                    format!("row {row} has dimension {other}, the first has {columns}: all must be equal");
                 return Err(source.malformed(start, what));
             }
         }
@@ -55,7 +57,8 @@ fn dimension(source: &mut Source) -> Result<usize, DatasetError> {
     match usize::try_from(claimed) {
         Ok(columns @ 1..=DIM_MAX) => Ok(columns),
         _ => {
-            let what = format!("dimension {claimed} is not between 1 and {DIM_MAX}: damaged, or of another format");
+            let what =
+                format!("dimension {claimed} is not between 1 and {DIM_MAX}: damaged, or of another format");
             Err(source.malformed(at, what))
         }
     }

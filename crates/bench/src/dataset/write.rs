@@ -63,7 +63,8 @@ fn npy(matrix: &Matrix, out: &mut impl Write) -> io::Result<()> {
         Elements::Int(_) => "<i8",
     };
     let (rows, columns) = (matrix.rows, matrix.columns);
-    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+    let mut header =
+        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
     let len = (10 + header.len() + 1).next_multiple_of(64) - 10;
     header.push_str(&" ".repeat(len - header.len() - 1));
     header.push('\n');

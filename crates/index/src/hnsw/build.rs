@@ -89,7 +89,11 @@ pub(crate) fn link(
         let batch = (done / SHARE).clamp(1, BATCH).min(space.len() - done);
         let nodes = done..done + batch;
         let pilots_before = pilot;
-        let own = if done == 0 { Vec::new() } else { search_all(graph, space, params, nodes.clone(), executor, &builders) };
+        let own = if done == 0 {
+            Vec::new()
+        } else {
+            search_all(graph, space, params, nodes.clone(), executor, &builders)
+        };
         for links in &own {
             graph.write(links);
         }
@@ -127,7 +131,10 @@ fn search_all(
         let links = lock(&builders[worker]).search(graph, space, params, node);
         *lock(&found[i]) = links;
     });
-    found.into_iter().flat_map(|links| links.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())).collect()
+    found
+        .into_iter()
+        .flat_map(|links| links.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        .collect()
 }
 
 /// The links of `own` seen from their other ends: for each member linked to, who links to it; in the order of layers and
@@ -155,7 +162,10 @@ fn take_in_all(
         let links = lock(&builders[worker]).take_in(graph, space, &groups[i]);
         *lock(&results[i]) = links;
     });
-    results.into_iter().map(|links| links.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())).collect()
+    results
+        .into_iter()
+        .map(|links| links.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        .collect()
 }
 
 /// A lock that no other worker holds; a panic elsewhere is raised by the executor, not here.

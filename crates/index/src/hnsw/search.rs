@@ -88,7 +88,14 @@ impl Walker {
     }
 
     /// Algorithm 2: leaves the nearest `ef` members of `layer` that can be reached from `starts` in `self.pool`.
-    pub(crate) fn walk<L: Layer>(&mut self, layer: &L, space: &Space, probe: &Probe, starts: &[u32], ef: usize) {
+    pub(crate) fn walk<L: Layer>(
+        &mut self,
+        layer: &L,
+        space: &Space,
+        probe: &Probe,
+        starts: &[u32],
+        ef: usize,
+    ) {
         self.pool.reset(ef);
         self.visited.reset(layer.members());
         self.members.clear();

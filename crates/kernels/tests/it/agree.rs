@@ -150,8 +150,7 @@ fn many_at_guards<T: Element>(op: Op, kernel: &Kernel<T, T::Out>) {
         let count = n % MOST + 1;
         let q = vector::<T>(&mut random, n);
         let flat = vector::<T>(&mut random, n * count);
-        let ids: Vec<u32> =
-            (0..(n * 5) % 33).map(|_| (random.next() % count as u64) as u32).collect();
+        let ids: Vec<u32> = (0..(n * 5) % 33).map(|_| (random.next() % count as u64) as u32).collect();
         let q = query.at_end(&q);
         let stride = n * size_of::<T>();
         let rows = Rows::new(bytes(matrix.at_end(&flat)), stride, count, n);

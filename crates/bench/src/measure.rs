@@ -1,0 +1,164 @@
+//! What is measured of an index: recall, queries a second, latencies.
+//!
+//! The machines are shared, so a time means little alone. Settings that are compared take turns, round after round, so
+//! that a disturbance hits all of them, and each is given by the median of its rounds.
+
+use crate::clock::timed;
+use crate::recall::{RecallError, recall};
+use crate::truth::Truth;
+use lanewise_engine::index::{Index, SearchError, Vectors};
+use lanewise_engine::{Threads, search};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+/// The figures of one setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures {
+    /// Candidates that a graph search kept.
+    pub ef_search: usize,
+    /// Mean recall@k, 0 to 1.
+    pub recall: f64,
+    /// Queries a second on one thread, queries given all at once; median of the rounds.
+    pub per_second_one: f64,
+    /// Queries a second on all threads; median of the rounds.
+    pub per_second_all: f64,
+    /// Half of single queries, one at a time on one thread, took no longer.
+    pub p50: Duration,
+    /// 99 of 100 single queries took no longer.
+    pub p99: Duration,
+    /// Distances computed per query, on average.
+    pub distances: f64,
+}
+
+/// How an index is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// Neighbours per query.
+    pub k: usize,
+    /// The settings of `ef_search`.
+    pub ef_search: &'a [usize],
+    /// What "all threads" means.
+    pub threads: Threads,
+    /// Rounds whose median counts, at least one.
+    pub rounds: usize,
+}
+
+/// Why an index was not measured.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are those of the causes")]
+pub enum MeasureError {
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    #[error(transparent)]
+    Recall(#[from] RecallError),
+}
+
+/// Measures `index` with `queries`, whose exact neighbours `truth` knows, at each `ef_search`. `step` hears after each
+/// of [`steps`] steps.
+///
+/// # Errors
+/// If queries or settings are wrong, or `truth` is of other queries or fewer neighbours.
+///
+/// # Panics
+/// If the index is empty.
+pub fn figures(
+    index: &Index,
+    queries: Vectors<'_>,
+    truth: &Truth,
+    plan: Plan<'_>,
+    step: &mut dyn FnMut(),
+) -> Result<Vec<Figures>, MeasureError> {
+    let dim = index.params().dim;
+    let one = Threads::new(Some(NonZeroUsize::MIN));
+    let k = plan.k.min(index.len());
+    let mut all = Vec::with_capacity(plan.ef_search.len());
+    let count = index.check_queries(queries, plan.k, 1)?;
+    for &ef_search in plan.ef_search {
+        // Recall first: it warms what is measured next.
+        let (found, counts) = search(index, queries, plan.k, ef_search, plan.threads)?;
+        step();
+        all.push(Figures {
+            ef_search,
+            recall: recall(&found, truth, k)?,
+            per_second_one: 0.0,
+            per_second_all: 0.0,
+            p50: Duration::ZERO,
+            p99: Duration::ZERO,
+            distances: counts.distances as f64 / count as f64,
+        });
+    }
+    let medians = interleaved(2 * all.len(), plan.rounds, &mut |setting| {
+        let threads = if setting % 2 == 0 { one } else { plan.threads };
+        search(index, queries, plan.k, plan.ef_search[setting / 2], threads)
+            .expect("the queries were checked");
+        step();
+    });
+    for (i, figures) in all.iter_mut().enumerate() {
+        let per_second = |time: Duration| count as f64 / time.as_secs_f64();
+        figures.per_second_one = per_second(medians[2 * i]);
+        figures.per_second_all = per_second(medians[2 * i + 1]);
+        let mut times = Vec::with_capacity(count);
+        for query in 0..count {
+            let query = queries.slice(dim, query..query + 1);
+            let (result, time) = timed(|| search(index, query, plan.k, figures.ef_search, one));
+            result?;
+            times.push(time);
+        }
+        (figures.p50, figures.p99) = (percentile(&mut times, 50), percentile(&mut times, 99));
+        step();
+    }
+    Ok(all)
+}
+
+/// How often [`figures`] reports a step.
+pub fn steps(plan: Plan<'_>) -> usize {
+    plan.ef_search.len() * (1 + 2 * plan.rounds + 1)
+}
+
+/// The median time of each of `settings` settings: `run(setting)` is called for all of them in turn, `rounds` times.
+///
+/// # Panics
+/// If there is no round.
+pub fn interleaved(settings: usize, rounds: usize, run: &mut dyn FnMut(usize)) -> Vec<Duration> {
+    assert!(rounds > 0, "a median needs a round");
+    let mut times = vec![Vec::with_capacity(rounds); settings];
+    for _ in 0..rounds {
+        for (setting, times) in times.iter_mut().enumerate() {
+            times.push(timed(|| run(setting)).1);
+        }
+    }
+    times.iter_mut().map(|times| percentile(times, 50)).collect()
+}
+
+/// The smallest of `times` that at least `percent` of 100 of them do not exceed (nearest rank).
+///
+/// # Panics
+/// If there is no time, or `percent` is not between 1 and 100.
+pub fn percentile(times: &mut [Duration], percent: usize) -> Duration {
+    assert!(!times.is_empty() && (1..=100).contains(&percent), "a percentile of some times");
+    times.sort_unstable();
+    times[(times.len() * percent).div_ceil(100) - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_by_nearest_rank() {
+        let mut times: Vec<Duration> = (1..=200).rev().map(Duration::from_micros).collect();
+        assert_eq!(percentile(&mut times, 50), Duration::from_micros(100));
+        assert_eq!(percentile(&mut times, 99), Duration::from_micros(198));
+        assert_eq!(percentile(&mut times, 100), Duration::from_micros(200));
+        assert_eq!(percentile(&mut times[..1], 50), Duration::from_micros(1));
+        assert_eq!(percentile(&mut times[..3], 50), Duration::from_micros(2));
+    }
+
+    #[test]
+    fn settings_take_turns() {
+        let mut order = Vec::new();
+        let medians = interleaved(3, 2, &mut |setting| order.push(setting));
+        assert_eq!(order, [0, 1, 2, 0, 1, 2]);
+        assert_eq!(medians.len(), 3);
+    }
+}

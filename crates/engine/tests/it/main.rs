@@ -1,0 +1,130 @@
+//! Black-box tests: threads that run everything once, files that are whole or not there.
+
+use lanewise_engine::index::{Executor, Index, Inline, Kind, Params, Vectors};
+use lanewise_engine::{FileError, Threads, allowed, open, save, search};
+use std::fs;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn threads(n: usize) -> Threads {
+    Threads::new(NonZeroUsize::new(n))
+}
+
+fn floats(n: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1 << 24) as f32
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+fn index(n: usize, on: &dyn Executor) -> Index {
+    let mut index = Index::new(Params::new(16)).unwrap();
+    let data = floats(n * 16, 1);
+    index.add(Vectors::F32(&data), None, on, &mut |_| ControlFlow::Continue(())).unwrap();
+    index
+}
+
+#[test]
+fn every_task_runs_once_and_no_worker_twice_at_a_time() {
+    for n in [1, 2, 3, 16] {
+        for count in [0, 1, 2, 1000] {
+            let runs: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+            let busy: Vec<AtomicUsize> = (0..n).map(|_| AtomicUsize::new(0)).collect();
+            threads(n).run(count, &|worker, i| {
+                assert_eq!(busy[worker].fetch_add(1, Ordering::SeqCst), 0);
+                runs[i].fetch_add(1, Ordering::SeqCst);
+                busy[worker].fetch_sub(1, Ordering::SeqCst);
+            });
+            assert!(runs.iter().all(|r| r.load(Ordering::SeqCst) == 1), "{n} threads, {count} tasks");
+        }
+    }
+}
+
+#[test]
+fn the_default_is_what_the_machine_allows() {
+    assert_eq!(Threads::new(None).workers(), allowed().get());
+    assert!(allowed().get() <= std::thread::available_parallelism().unwrap().get());
+}
+
+#[test]
+fn the_same_index_and_answers_at_any_number_of_threads() {
+    let reference = index(2000, &Inline);
+    let queries = floats(100 * 16, 2);
+    let expected = search(&reference, Vectors::F32(&queries), 10, 50, threads(1)).unwrap();
+    for n in [2, 5] {
+        let built = index(2000, &threads(n));
+        assert!(built.image().pieces().eq(reference.image().pieces()), "{n} threads");
+        assert_eq!(search(&built, Vectors::F32(&queries), 10, 50, threads(n)).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_saved_index_opens() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.lanewise");
+    let built = index(300, &Inline);
+    save(&built, &path).unwrap();
+    save(&built, &path).unwrap();
+    let opened = open(&path).unwrap();
+    assert!(opened.image().pieces().eq(built.image().pieces()));
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["a.lanewise"]);
+    // The map outlives the name: a new save replaces the file, and what was opened stays whole.
+    save(&index(10, &Inline), &path).unwrap();
+    assert_eq!(opened.len(), 300);
+    assert!(opened.image().pieces().eq(built.image().pieces()));
+}
+
+#[test]
+fn a_failed_save_names_the_file_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let built = index(10, &Inline);
+    let missing = folder.path().join("no/such/folder/a");
+    let error = save(&built, &missing).unwrap_err();
+    assert!(error.to_string().contains("no/such/folder"), "{error}");
+    // The name is taken by a folder: the rename fails after the write has succeeded.
+    let taken = folder.path().join("taken");
+    fs::create_dir(&taken).unwrap();
+    fs::write(taken.join("x"), "x").unwrap();
+    assert!(matches!(save(&built, &taken), Err(FileError::Io { .. })));
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["taken"]);
+    assert!(save(&built, Path::new("/")).is_err());
+}
+
+#[test]
+fn what_is_no_index_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, contents) in [("empty", &b""[..]), ("text", b"hello"), ("short", b"LANEWISE\x01\0\0\0")] {
+        let path = folder.path().join(name);
+        fs::write(&path, contents).unwrap();
+        let error = open(&path).err().expect("refused");
+        assert!(matches!(error, FileError::Format { .. }), "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    assert!(matches!(open(&folder.path().join("none")), Err(FileError::Io { .. })));
+    assert!(matches!(open(folder.path()), Err(FileError::Io { .. })));
+}
+
+#[test]
+fn an_opened_index_can_be_extended() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in Kind::ALL {
+        let path = folder.path().join(kind.name());
+        let mut built = Index::new(Params { kind, ..Params::new(16) }).unwrap();
+        let data = floats(500 * 16, 3);
+        let (first, second) = data.split_at(300 * 16);
+        let mut go_on = |_| ControlFlow::Continue(());
+        built.add(Vectors::F32(first), None, &Inline, &mut go_on).unwrap();
+        save(&built, &path).unwrap();
+        let mut opened = open(&path).unwrap();
+        opened.add(Vectors::F32(second), None, &threads(2), &mut go_on).unwrap();
+        assert_eq!(opened.len(), 500);
+        save(&opened, &path).unwrap();
+        assert_eq!(open(&path).unwrap().len(), 500);
+    }
+}

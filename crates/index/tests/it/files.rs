@@ -1,0 +1,190 @@
+//! Saved indexes: what comes back, and what damage does.
+
+use crate::data::{Data, Random, SPACES, build, go_on, params, search};
+use lanewise_index::{Dtype, FormatError, Index, Inline, Kind, Metric, Params, Scratch};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+/// Bytes on a cache line, as a map gives them.
+struct Aligned(Vec<[u64; 8]>, usize);
+
+impl AsRef<[u8]> for Aligned {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: `self.1` bytes of initialised numbers.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.1) }
+    }
+}
+
+fn open(bytes: &[u8]) -> Result<Index, FormatError> {
+    let mut lines = vec![[0u64; 8]; bytes.len().div_ceil(64)];
+    for (word, chunk) in lines.as_flattened_mut().iter_mut().zip(bytes.chunks(8)) {
+        let mut value = [0; 8];
+        value[..chunk.len()].copy_from_slice(chunk);
+        *word = u64::from_ne_bytes(value);
+    }
+    Index::open(Arc::new(Aligned(lines, bytes.len())))
+}
+
+fn image(index: &Index) -> Vec<u8> {
+    index.image().pieces().flatten().copied().collect()
+}
+
+fn small(dtype: Dtype, metric: Metric, kind: Kind, n: usize) -> (Index, Data) {
+    let data = Data::clustered(dtype, 20, n, 81);
+    let mut index = Index::new(Params { m: 4, ..params(dtype, metric, 20, kind) }).unwrap();
+    let ids: Vec<i64> = (0..n as i64).map(|i| 1000 - i).collect();
+    if n > 0 {
+        index.add(data.vectors(), (kind == Kind::Hnsw).then_some(&ids[..]), &Inline, &mut go_on).unwrap();
+    }
+    (index, data)
+}
+
+#[test]
+fn what_is_saved_comes_back() {
+    for (dtype, metric) in SPACES {
+        for kind in Kind::ALL {
+            for n in [0, 1, 2, 300] {
+                let (index, _) = small(dtype, metric, kind, n);
+                let bytes = image(&index);
+                assert_eq!(bytes.len() as u64, index.image().bytes());
+                let opened = open(&bytes).unwrap();
+                assert_eq!(opened.params(), index.params());
+                assert_eq!(opened.stats(), index.stats());
+                assert_eq!(opened.owned_bytes(), 0, "opened in place");
+                assert!(image(&opened) == bytes);
+                let queries = Data::clustered(dtype, 20, 10, 82);
+                assert_eq!(search(&opened, &queries, 5, 20), search(&index, &queries, 5, 20));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_opened_index_grows_as_the_original_would() {
+    for kind in Kind::ALL {
+        let (mut index, _) = small(Dtype::F32, Metric::L2, kind, 200);
+        let mut opened = open(&image(&index)).unwrap();
+        let more = Data::clustered(Dtype::F32, 20, 150, 83);
+        let ids: Vec<i64> = (5000..5150).collect();
+        let ids = (kind == Kind::Hnsw).then_some(&ids[..]);
+        index.add(more.vectors(), ids, &Inline, &mut go_on).unwrap();
+        opened.add(more.vectors(), ids, &Inline, &mut go_on).unwrap();
+        assert!(image(&opened) == image(&index));
+    }
+}
+
+/// Every bit of the header and its neighbourhood, and of a sample of the rest: found, and named as damage.
+#[test]
+fn flipped_bits_are_found() {
+    let mut random = Random(84);
+    println!("seed 84");
+    for (dtype, metric) in SPACES {
+        let (index, _) = small(dtype, metric, Kind::Hnsw, 60);
+        let mut bytes = image(&index);
+        let sample: Vec<usize> = (0..3000).map(|_| random.below(bytes.len() * 8)).collect();
+        for bit in (0..600 * 8).chain(sample) {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(open(&bytes).is_err(), "{dtype:?} {metric:?}: bit {bit} flipped unseen");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert!(open(&bytes).is_ok());
+    }
+}
+
+#[test]
+fn cut_and_grown_files_are_found() {
+    let (index, _) = small(Dtype::I8, Metric::L2, Kind::Hnsw, 40);
+    let mut bytes = image(&index);
+    for length in 0..bytes.len() {
+        let error = open(&bytes[..length]).err().expect("refused");
+        let fits = if length < 8 {
+            error == FormatError::Magic
+        } else {
+            matches!(error, FormatError::Length { .. })
+        };
+        assert!(fits, "cut to {length}: {error}");
+    }
+    bytes.push(0);
+    assert!(matches!(open(&bytes), Err(FormatError::Length { .. })));
+}
+
+#[test]
+fn another_version_is_named() {
+    let mut bytes = image(&small(Dtype::I8, Metric::L2, Kind::Flat, 3).0);
+    bytes[8] = 2;
+    assert_eq!(open(&bytes).err(), Some(FormatError::Version { found: 2 }));
+    assert_eq!(open(b"something else").err(), Some(FormatError::Magic));
+}
+
+/// CRC32C bit by bit: the hostile writer below must not need the code under test.
+fn crc(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |sum, &byte| {
+        (0..8).fold(sum ^ u32::from(byte), |s, _| (s >> 1) ^ if s & 1 == 1 { 0x82f6_3b78 } else { 0 })
+    })
+}
+
+/// Makes all checksums right again.
+fn forge(bytes: &mut [u8]) {
+    for i in 0..7 {
+        let at = 128 + i * 32;
+        let field =
+            |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+        let (offset, length) = (field(bytes, at), field(bytes, at + 8));
+        if let Some(section) = offset.checked_add(length).and_then(|end| bytes.get(offset..end)) {
+            let sum = crc(section);
+            bytes[at + 16..at + 20].copy_from_slice(&sum.to_le_bytes());
+        }
+    }
+    let sum = crc(&bytes[..508]);
+    bytes[508..512].copy_from_slice(&sum.to_le_bytes());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// A file made to mislead, its checksums right: refused, or searched and extended without harm.
+    #[test]
+    fn forged_files_do_no_harm(
+        space in 0usize..7,
+        kind in 0usize..2,
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..6),
+    ) {
+        let (dtype, metric) = SPACES[space];
+        let (index, _) = small(dtype, metric, Kind::ALL[kind], 40);
+        let mut bytes = image(&index);
+        for (at, value, early) in edits {
+            // The header and the graph, which stands at the end, are where harm could come from.
+            let span = if early { 360 } else { bytes.len() };
+            bytes[at.index(span)] = value;
+        }
+        forge(&mut bytes);
+        if let Ok(mut opened) = open(&bytes) {
+            let dim = opened.params().dim;
+            let dtype = opened.params().dtype;
+            let queries = Data::clustered(dtype, dim, 3, 85);
+            let found = opened.search(queries.vectors(), 5, 20, &mut Scratch::default());
+            if let Ok((found, _)) = found {
+                prop_assert!(found.iter().all(|f| f.ids.len() == 5.min(opened.len())));
+            }
+            // Errors are fine here, panics are not.
+            let _ = opened.add(queries.vectors(), None, &Inline, &mut go_on);
+        }
+    }
+}
+
+#[test]
+fn the_checksum_of_the_forger_is_that_of_the_format() {
+    assert_eq!(crc(b"123456789"), 0xe306_9283);
+    let (index, _) = small(Dtype::F32, Metric::L2, Kind::Hnsw, 40);
+    let mut bytes = image(&index);
+    let before = bytes.clone();
+    forge(&mut bytes);
+    assert!(bytes == before);
+}
+
+#[test]
+fn building_twice_gives_the_same_file() {
+    let data = Data::clustered(Dtype::F32, 20, 500, 86);
+    let p = params(Dtype::F32, Metric::Cosine, 20, Kind::Hnsw);
+    assert!(image(&build(p, &data)) == image(&build(p, &data)));
+}

@@ -1,0 +1,146 @@
+//! Graph indexes: recall, contract, reproducibility and counted work.
+
+use crate::data::{Data, Random, SPACES, Scrambled, build, go_on, params, search};
+use lanewise_index::{Counts, Dtype, Index, Inline, Kind, Metric, Neighbors, Params, Scratch};
+use std::fmt::Write;
+
+/// Share of results that are as near as the k-th exact one.
+fn recall(found: &[Neighbors], exact: &[Neighbors]) -> f64 {
+    let mut hits = 0;
+    let mut all = 0;
+    for (f, e) in found.iter().zip(exact) {
+        let worst = *e.distances.last().unwrap();
+        hits += f.distances.iter().filter(|&&d| d <= worst).count();
+        all += e.distances.len();
+    }
+    hits as f64 / all as f64
+}
+
+#[test]
+fn finds_nearly_all_of_the_nearest() {
+    for (dtype, metric) in SPACES {
+        // Not clustered about the origin as inner products like it least: the same data for all.
+        let data = Data::clustered(dtype, 64, 4000, 11);
+        let queries = Data::clustered(dtype, 64, 200, 12);
+        let exact = search(&build(params(dtype, metric, 64, Kind::Flat), &data), &queries, 10, 1);
+        let index = build(params(dtype, metric, 64, Kind::Hnsw), &data);
+        let wide = recall(&search(&index, &queries, 10, 200), &exact);
+        let narrow = recall(&search(&index, &queries, 10, 20), &exact);
+        assert!(wide >= 0.98, "{dtype:?} {metric:?}: recall@10 {wide} at ef 200");
+        assert!(narrow >= 0.75, "{dtype:?} {metric:?}: recall@10 {narrow} at ef 20");
+        assert!(wide >= narrow, "{dtype:?} {metric:?}: {wide} at ef 200 below {narrow} at ef 20");
+    }
+}
+
+#[test]
+fn the_same_bytes_whatever_runs_the_tasks() {
+    for (dtype, metric) in SPACES {
+        let data = Data::clustered(dtype, 40, 1500, 21);
+        let reference = build(params(dtype, metric, 40, Kind::Hnsw), &data);
+        let reference: Vec<u8> = reference.image().pieces().flatten().copied().collect();
+        for workers in [1, 2, 7, 64] {
+            let mut index = Index::new(params(dtype, metric, 40, Kind::Hnsw)).unwrap();
+            let executor = Scrambled { workers, seed: workers as u64 };
+            index.add(data.vectors(), None, &executor, &mut go_on).unwrap();
+            let bytes: Vec<u8> = index.image().pieces().flatten().copied().collect();
+            assert!(bytes == reference, "{dtype:?} {metric:?} with {workers} workers differs");
+        }
+    }
+}
+
+#[test]
+fn seeds_give_different_graphs_and_the_same_recall() {
+    let data = Data::clustered(Dtype::F32, 32, 2000, 31);
+    let image = |seed| {
+        let index = build(Params { seed, ..params(Dtype::F32, Metric::L2, 32, Kind::Hnsw) }, &data);
+        index.image().pieces().flatten().copied().collect::<Vec<u8>>()
+    };
+    assert_ne!(image(1), image(2));
+    assert_eq!(image(1), image(1));
+}
+
+/// Many identical vectors hide each other in the graph; the answer is still full.
+#[test]
+fn identical_vectors_do_not_cost_results() {
+    for n in [1, 2, 50, 900] {
+        for (dtype, metric) in SPACES {
+            let one = Data::clustered(dtype, 16, 1, 41);
+            let data = match &one {
+                Data::F32(x) => Data::F32(x.repeat(n)),
+                Data::I8(x) => Data::I8(x.repeat(n)),
+                Data::Bits(x) => Data::Bits(x.repeat(n)),
+            };
+            let index = build(params(dtype, metric, 16, Kind::Hnsw), &data);
+            for k in [1, 10, 100, 2000] {
+                let found = search(&index, &one, k, 10);
+                assert_eq!(found[0].ids.len(), k.min(n), "{dtype:?} {metric:?} n={n} k={k}");
+                let mut ids = found[0].ids.clone();
+                ids.sort_unstable();
+                ids.dedup();
+                assert_eq!(ids.len(), k.min(n), "results repeated");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_index_has_no_results() {
+    for kind in Kind::ALL {
+        let index = Index::new(params(Dtype::F32, Metric::L2, 4, kind)).unwrap();
+        let found = search(&index, &Data::F32(vec![0.0; 8]), 5, 10);
+        assert_eq!(found, vec![Neighbors::default(); 2]);
+    }
+}
+
+/// Vectors added in any division into calls are all found, and k near the number of vectors works.
+#[test]
+fn many_small_adds() {
+    let mut random = Random(51);
+    let data = Data::clustered(Dtype::I8, 24, 600, 52);
+    let mut index = Index::new(params(Dtype::I8, Metric::L2, 24, Kind::Hnsw)).unwrap();
+    let mut done = 0;
+    while done < 600 {
+        let end = (done + 1 + random.below(40)).min(600);
+        index.add(data.vectors().slice(24, done..end), None, &Inline, &mut go_on).unwrap();
+        done = end;
+        assert_eq!(index.len(), done);
+    }
+    let queries = Data::clustered(Dtype::I8, 24, 50, 53);
+    let exact = search(&build(params(Dtype::I8, Metric::L2, 24, Kind::Flat), &data), &queries, 10, 1);
+    let found = recall(&search(&index, &queries, 10, 100), &exact);
+    assert!(found > 0.97, "recall {found}");
+}
+
+/// Work counted on seeded data of integers, so that it is the same on every machine: a change in the algorithm shows as
+/// a change in this file, to be read and committed. `LANEWISE_REGENERATE=1` writes it.
+#[test]
+fn counted_work_is_what_was_committed() {
+    let mut report = String::from(
+        "# dtype metric: hops and distances of the build; ef: recall@10, hops and distances a query\n",
+    );
+    for (dtype, metric) in SPACES.into_iter().filter(|(d, m)| *d != Dtype::F32 && *m != Metric::Cosine) {
+        let data = Data::clustered(dtype, 64, 3000, 61);
+        let queries = Data::clustered(dtype, 64, 100, 62);
+        let exact = search(&build(params(dtype, metric, 64, Kind::Flat), &data), &queries, 10, 1);
+        let mut index = Index::new(params(dtype, metric, 64, Kind::Hnsw)).unwrap();
+        let Counts { hops, distances } = index.add(data.vectors(), None, &Inline, &mut go_on).unwrap();
+        let digest = index.image().pieces().flatten().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        writeln!(report, "{} {}: {hops} {distances}, file {digest:016x}", dtype.name(), metric.name())
+            .unwrap();
+        for ef in [10, 40, 160] {
+            let (found, counts) = index.search(queries.vectors(), 10, ef, &mut Scratch::default()).unwrap();
+            let recall = recall(&found, &exact);
+            let per = |n: u64| n as f64 / 100.0;
+            let (hops, distances) = (per(counts.hops), per(counts.distances));
+            writeln!(report, "  {ef}: {recall:.3} {hops:.2} {distances:.2}").unwrap();
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/counted_work.txt");
+    if std::env::var_os("LANEWISE_REGENERATE").is_some() {
+        std::fs::write(path, &report).unwrap();
+        return;
+    }
+    assert_eq!(report, include_str!("counted_work.txt"), "LANEWISE_REGENERATE=1 writes the new counts");
+}
