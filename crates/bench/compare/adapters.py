@@ -101,7 +101,7 @@ class Lanewise:
         return self.index.info()["bytes_per_vector"]
 
     def kernels(self) -> str:
-        return str(self.index.info().get("isa", ""))
+        return self.index.info()["kernels"][f"l2_{self.dtype}"]
 
 
 class Hnswlib:

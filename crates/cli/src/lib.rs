@@ -1,1 +1,64 @@
-//! The command line.
+//! The command line: `demo`, `doctor`, `build`, `search`, `bench`.
+//!
+//! Results go to standard output, progress and notes to standard error. An error is one line, `error: …`, that names the
+//! argument and the remedy. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted. A reader that goes away
+//! (`| head`) is no error.
+
+mod arguments;
+mod bench;
+mod build;
+mod demo;
+mod doctor;
+mod failure;
+mod input;
+mod interrupt;
+mod numbers;
+mod output;
+mod progress;
+mod search;
+mod table;
+
+use clap::Parser;
+use failure::Failure;
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+
+/// Vector search that uses the whole CPU.
+#[derive(Parser)]
+#[command(name = "lanewise", version, propagate_version = true)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Demo(demo::Demo),
+    Doctor(doctor::Doctor),
+    Build(build::Build),
+    Search(search::Search),
+    Bench(bench::Bench),
+}
+
+/// Runs the program with its arguments, the first of which is its own name. The exit code.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let result = Program::try_parse_from(args).map_err(Failure::from).and_then(|program| match program.command {
+        Command::Demo(demo) => demo.run(&mut out),
+        Command::Doctor(doctor) => doctor.run(&mut out),
+        Command::Build(build) => build.run(&mut out),
+        Command::Search(search) => search.run(&mut out),
+        Command::Bench(bench) => bench.run(&mut out),
+    });
+    // What was found before a failure is shown before its message.
+    let flushed = out.flush().map_err(Failure::from);
+    match result.and(flushed) {
+        Ok(()) => 0,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Tells the user something beside the results. A standard error that cannot be written to is no reason to fail.
+fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}

@@ -35,14 +35,16 @@ def test_a_line_gives_words_definition_and_relations() -> None:
 
 def test_markers_underscores_and_hexadecimal_counts() -> None:
     galore, hot_dog = text.parse_line(GALORE), text.parse_line(HOT_DOG)
-    assert galore is not None and galore.words == ("galore",)
+    assert galore is not None
+    assert galore.words == ("galore",)
     assert galore.definition == "existing in abundance"
-    assert hot_dog is not None and len(hot_dog.words) == 11
+    assert hot_dog is not None
+    assert len(hot_dog.words) == 11
     assert hot_dog.words[10] == "hot doga"
 
 
 @pytest.mark.parametrize(
-    "gloss, definition",
+    ("gloss", "definition"),
     [
         ('the "call of duty" kind; "he answered"', 'the "call of duty" kind'),
         ('restricted: "only this"', "restricted"),
@@ -52,7 +54,8 @@ def test_markers_underscores_and_hexadecimal_counts() -> None:
 )
 def test_examples_go_and_quoted_words_stay(gloss: str, definition: str) -> None:
     synset = text.parse_line(f"00000001 03 n 01 x 0 000 | {gloss}\r\n")
-    assert synset is not None and synset.definition == definition
+    assert synset is not None
+    assert synset.definition == definition
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,7 @@ def test_sample_of_all_leaves_none_out() -> None:
     assert set(indexed) | set(held_out) == set(synsets(50))
 
 
-@pytest.mark.parametrize("indexed_len, held_out_len", [(41, 10), (0, 10), (None, 50)])
+@pytest.mark.parametrize(("indexed_len", "held_out_len"), [(41, 10), (0, 10), (None, 50)])
 def test_sample_refuses_more_than_there_is(indexed_len: int | None, held_out_len: int) -> None:
     with pytest.raises(DemoError, match="the text has 50"):
         text.sample(synsets(50), indexed_len, held_out_len, seed=0)

@@ -9,6 +9,7 @@ import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import lanewise
 
@@ -133,12 +134,12 @@ def _build(corpus: Corpus) -> tuple[lanewise.Index, float]:
     spent = time.perf_counter() - start
     try:
         index.save(corpus.index_path)
-    except Exception as error:
+    except (lanewise.Error, OSError) as error:
         raise DemoError(f"cannot save {corpus.index_path}: {error}") from error
     return index, spent
 
 
-def _index(corpus: Corpus, kind: str) -> lanewise.Index:
+def _index(corpus: Corpus, kind: Literal["hnsw", "flat"]) -> lanewise.Index:
     return lanewise.Index(corpus.vectors.shape[1], metric="cosine", kind=kind, seed=SEED)
 
 
@@ -148,7 +149,7 @@ def _open(corpus: Corpus) -> lanewise.Index | None:
         return None
     try:
         return lanewise.Index.open(corpus.index_path)
-    except Exception as error:
+    except (lanewise.Error, OSError) as error:
         print(f"index     cannot open {corpus.index_path}: {error}", file=sys.stderr)
         return None
 

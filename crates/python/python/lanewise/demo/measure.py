@@ -21,7 +21,7 @@ class Searches(Protocol):
     """What is measured; `lanewise.Index` is one."""
 
     def search(
-        self, q: F32, /, k: int = ..., ef_search: int = ..., num_threads: int | None = ...
+        self, q: F32, /, k: int = ..., *, ef_search: int = ..., num_threads: int | None = ...
     ) -> tuple[Ids, F32]: ...
 
 
@@ -50,11 +50,11 @@ def figures(
     `threads` is how many threads "all" means.
     """
     k = exact.shape[1]
-    found, _ = index.search(queries, k, ef_search)
+    found, _ = index.search(queries, k, ef_search=ef_search)
     latencies_ms = []
     for query in queries:
         start = time.perf_counter()
-        index.search(query[None], k, ef_search, num_threads=1)
+        index.search(query[None], k, ef_search=ef_search, num_threads=1)
         latencies_ms.append(1e3 * (time.perf_counter() - start))
     one, many = (_per_second(index, queries, k, ef_search, n) for n in (1, threads))
     p50_ms, p99_ms = np.percentile(latencies_ms, (50, 99))
@@ -65,6 +65,6 @@ def _per_second(index: Searches, queries: F32, k: int, ef_search: int, threads: 
     spent = []
     for _ in range(_ROUNDS):
         start = time.perf_counter()
-        index.search(queries, k, ef_search, num_threads=threads)
+        index.search(queries, k, ef_search=ef_search, num_threads=threads)
         spent.append(time.perf_counter() - start)
     return len(queries) / statistics.median(spent)

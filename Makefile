@@ -1,0 +1,58 @@
+# The only entry. `make` alone lists what there is.
+# Everything is installed into the checkout: .venv (Python), target (Rust), .cache (data).
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CACHE ?= .cache
+RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
+
+.PHONY: help demo test bench check tidy fix doctor clean
+
+help:
+	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
+	@echo 'make test    every test of every language'
+	@echo 'make bench   recall against queries a second, beside other libraries, on Fashion-MNIST'
+	@echo 'make doctor  what this machine has and which kernels run'
+	@echo 'make check   lints, formats, tiers, generated files'
+	@echo 'make fix     formats, regenerates'
+
+demo: $(VENV)/.lanewise
+	@$(BIN)/python -m lanewise.demo --cache $(CACHE) $(if $(DEMO_ALL),--all) $(if $(QUERY),--query "$$QUERY")
+export QUERY
+
+test: $(VENV)/.tools
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh scripts/test
+
+bench: $(VENV)/.bench
+	@cd crates/bench && ../../$(BIN)/python -m compare --cache ../../$(CACHE) --out ../../bench-out $(BENCH_ARGS)
+
+doctor:
+	@cargo run -q --release -p lanewise-cli --bin lanewise -- doctor
+
+check tidy: $(VENV)/.tools
+	@PATH="$(CURDIR)/$(BIN):$$PATH" cargo run -q -p xtask -- tidy
+	cargo clippy -q --workspace --all-targets -- -D warnings
+
+fix: $(VENV)/.tools
+	@PATH="$(CURDIR)/$(BIN):$$PATH" cargo run -q -p xtask -- tidy --fix
+
+# The virtual environment, and what is installed into it. The stamps say what is up to date.
+$(VENV)/bin/python:
+	@sh scripts/venv "$(PYTHON)" $(VENV)
+
+$(VENV)/.lanewise: $(VENV)/bin/python $(RUST_SOURCES) scripts/requirements-demo.txt
+	$(BIN)/pip install -q -r scripts/requirements-demo.txt
+	cd crates/python && CARGO_TARGET_DIR="$(CURDIR)/target" VIRTUAL_ENV="$(CURDIR)/$(VENV)" ../../$(BIN)/maturin develop -q --release
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.lanewise scripts/requirements-test.txt
+	$(BIN)/pip install -q -r scripts/requirements-test.txt
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.lanewise crates/bench/compare/requirements.txt
+	$(BIN)/pip install -q -r crates/bench/compare/requirements.txt
+	@touch $@
+
+clean:
+	rm -rf target $(VENV) bench-out

@@ -1,0 +1,92 @@
+//! Arguments that several commands share.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lanewise_bench::dataset::Elements;
+use lanewise_engine::Threads;
+use lanewise_engine::index::{Dtype, Kind, Metric, Params};
+use std::num::NonZeroUsize;
+
+/// What kind of index to make.
+#[derive(clap::Args)]
+pub(crate) struct IndexArguments {
+    /// How distances are measured [default: l2; hamming for bits]
+    #[arg(long, value_parser = one_of(&Metric::ALL, Metric::name))]
+    metric: Option<Metric>,
+    /// Element type of the stored vectors [default: what the file holds; f32 for unsigned bytes]
+    #[arg(long, value_parser = one_of(&Dtype::ALL, Dtype::name))]
+    dtype: Option<Dtype>,
+    /// How near vectors are found
+    #[arg(long, value_parser = one_of(&Kind::ALL, Kind::name), default_value = Kind::Hnsw.name())]
+    kind: Kind,
+    /// HNSW: links of a vector
+    #[arg(long, value_parser = clap::value_parser!(u16).range(2..=512), default_value = "16")]
+    m: u16,
+    /// HNSW: candidates kept while a vector is inserted
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536), default_value = "200")]
+    ef_construction: u32,
+    /// Of the index's layers, and of the vectors that `bench` holds out
+    #[arg(long, default_value = "0")]
+    pub(crate) seed: u64,
+}
+
+impl IndexArguments {
+    /// Metric and element type for the elements of a file, where the user left them open.
+    pub(crate) fn space(&self, elements: &Elements) -> (Metric, Dtype) {
+        let dtype = self.dtype.unwrap_or(match (self.metric, elements) {
+            (Some(Metric::Hamming), _) | (None, Elements::Bool(_)) => Dtype::Bits,
+            (_, Elements::I8(_)) => Dtype::I8,
+            _ => Dtype::F32,
+        });
+        let metric = self.metric.unwrap_or(if dtype == Dtype::Bits { Metric::Hamming } else { Metric::L2 });
+        (metric, dtype)
+    }
+
+    /// The index's parameters for vectors of `dim` dimensions.
+    pub(crate) fn params(&self, dim: usize, metric: Metric, dtype: Dtype) -> Params {
+        Params {
+            dim,
+            metric,
+            dtype,
+            kind: self.kind,
+            m: self.m.into(),
+            ef_construction: self.ef_construction as usize,
+            seed: self.seed,
+        }
+    }
+}
+
+/// How many threads to use.
+#[derive(clap::Args)]
+pub(crate) struct ThreadsArgument {
+    /// Threads to use [default: what CPU affinity and container allow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+impl ThreadsArgument {
+    pub(crate) fn threads(&self) -> Threads {
+        Threads::new(self.threads.and_then(|n| NonZeroUsize::new(n.into())))
+    }
+}
+
+/// Neighbours per query: more than that is no search.
+pub(crate) fn k_range() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=10_000)
+}
+
+/// Candidates of a search.
+pub(crate) fn ef_range() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=65_536)
+}
+
+/// One of a closed set, by its name.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let names = PossibleValuesParser::new(all.iter().map(|&value| name(value)));
+    names.map(move |given| {
+        let found = all.iter().copied().find(|&value| name(value) == given);
+        found.expect("the parser lets only names of the set through")
+    })
+}

@@ -1,0 +1,52 @@
+//! Vectors from files, made ready for an index.
+
+use crate::failure::Failure;
+use crate::say;
+use lanewise_bench::convert::VectorSet;
+use lanewise_bench::dataset::{self, Elements};
+use lanewise_engine::index::{Dtype, Index, Metric};
+use std::path::Path;
+
+/// Reads vectors; `space` chooses metric and element type by what the file holds.
+pub(crate) fn vectors(
+    path: &Path,
+    space: impl FnOnce(&Elements) -> (Metric, Dtype),
+) -> Result<(VectorSet, Metric, Dtype), Failure> {
+    let matrix = dataset::read(path)?;
+    let (metric, dtype) = space(&matrix.elements);
+    if (dtype == Dtype::Bits) != (metric == Metric::Hamming) {
+        return Err(Failure::Usage(format!(
+            "--metric {} does not measure --dtype {}: use hamming with bits, and l2, ip or cosine with f32 and i8",
+            metric.name(),
+            dtype.name()
+        )));
+    }
+    let (set, note) = VectorSet::of_matrix(matrix, dtype, metric)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    if let Some(note) = note {
+        say(format_args!("note: {}: {note}", path.display()));
+    }
+    Ok((set, metric, dtype))
+}
+
+/// Reads queries for `index`, which must have its dimension.
+pub(crate) fn queries(path: &Path, dim: usize, metric: Metric, dtype: Dtype) -> Result<VectorSet, Failure> {
+    let (set, ..) = vectors(path, |_| (metric, dtype))?;
+    if set.dim != dim {
+        return Err(Failure::Failed(format!(
+            "{}: queries have dimension {}, the index's vectors {dim}: use queries made like the vectors",
+            path.display(),
+            set.dim
+        )));
+    }
+    Ok(set)
+}
+
+/// Opens a saved index that has something to find.
+pub(crate) fn index(path: &Path) -> Result<Index, Failure> {
+    let index = lanewise_engine::open(path)?;
+    if index.is_empty() {
+        return Err(Failure::Failed(format!("{}: the index holds no vectors: build one that does", path.display())));
+    }
+    Ok(index)
+}

@@ -1,0 +1,102 @@
+//! `lanewise search`: the vectors nearest to a file's queries.
+
+use crate::arguments::{ThreadsArgument, ef_range, k_range};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::{input, numbers, output, say};
+use lanewise_bench::clock::timed;
+use lanewise_bench::dataset::{self, Elements, Matrix};
+use lanewise_bench::recall::recall;
+use lanewise_bench::truth::Truth;
+use lanewise_engine::index::{Executor, Neighbors};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Find the vectors nearest to a file's queries
+#[derive(clap::Args)]
+pub(crate) struct Search {
+    /// Index made by `lanewise build`
+    index: PathBuf,
+    /// Queries: .npy, .fvecs or .bvecs, of the type that the vectors had
+    queries: PathBuf,
+    /// Neighbours to find per query
+    #[arg(short, value_parser = k_range(), default_value = "10")]
+    k: u32,
+    /// Candidates that a graph search keeps: more is slower and finds more
+    #[arg(long, value_parser = ef_range(), default_value = "100")]
+    ef_search: u32,
+    /// File to write the ids to, .ivecs or .npy, a row per query [default: print a table]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the output if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// Ids of the exact neighbours, .ivecs or .npy, a row per query: prints recall
+    #[arg(long, value_name = "FILE")]
+    truth: Option<PathBuf>,
+    #[command(flatten)]
+    threads: ThreadsArgument,
+}
+
+impl Search {
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
+        if let Some(output) = &self.output {
+            let inputs: Vec<_> =
+                [&self.index, &self.queries].into_iter().chain(&self.truth).map(PathBuf::as_path).collect();
+            output::check(output, self.force, &inputs)?;
+            if !["ivecs", "npy"].iter().any(|e| output.extension().is_some_and(|x| x.eq_ignore_ascii_case(e))) {
+                let name = output.display();
+                return Err(Failure::Usage(format!("-o {name}: ids go to a file that ends in .ivecs or .npy")));
+            }
+        }
+        let index = input::index(&self.index)?;
+        let params = *index.params();
+        let queries = input::queries(&self.queries, params.dim, params.metric, params.dtype)?;
+        let truth = self.truth.as_deref().map(Truth::read).transpose()?;
+        let threads = self.threads.threads();
+
+        let (found, time) = {
+            let k = self.k as usize;
+            let ef_search = self.ef_search as usize;
+            timed(|| lanewise_engine::search(&index, queries.as_vectors(), k, ef_search, threads))
+        };
+        let (found, counts) = found.map_err(|e| Failure::Failed(format!("{}: {e}", self.queries.display())))?;
+        let k = (self.k as usize).min(index.len());
+        let recall = truth.map(|truth| recall(&found, &truth, k)).transpose()?;
+
+        match &self.output {
+            Some(path) => {
+                let ids = found.iter().flat_map(|n| n.ids.iter().copied()).collect();
+                let matrix = Matrix { rows: found.len(), columns: k, elements: Elements::Int(ids), rounded: false };
+                // A file half written would stay if the process ended now.
+                let _held = Interrupt::listen();
+                dataset::write(path, &matrix)?;
+                writeln!(out, "{}: {} × {k} ids", path.display(), numbers::count(found.len()))?;
+            }
+            None => table(out, &found)?,
+        }
+        if let Some(recall) = recall {
+            writeln!(out, "recall@{k}: {recall:.4}")?;
+        }
+        say(format_args!(
+            "{} queries in {} s: {} queries/s, threads {}, {} distances/query",
+            numbers::count(found.len()),
+            numbers::seconds(time),
+            numbers::rate(found.len(), time),
+            threads.workers(),
+            numbers::per_second(counts.distances as f64 / found.len() as f64)
+        ));
+        Ok(())
+    }
+}
+
+/// A line per neighbour, nearest first, in columns.
+fn table(out: &mut dyn Write, found: &[Neighbors]) -> io::Result<()> {
+    writeln!(out, "{:>8} {:>5} {:>20} {:>14}", "query", "rank", "id", "distance")?;
+    for (query, neighbors) in found.iter().enumerate() {
+        for (rank, (id, distance)) in neighbors.ids.iter().zip(&neighbors.distances).enumerate() {
+            writeln!(out, "{query:>8} {:>5} {id:>20} {distance:>14}", rank + 1)?;
+        }
+    }
+    Ok(())
+}
