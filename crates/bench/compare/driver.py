@@ -86,8 +86,8 @@ def run(plan: Plan, source: Source, data: Dataset, truth: np.ndarray) -> Results
                 crew.ask(row, row.builds, "build", plan.graph, max(plan.threads))
         for number in range(plan.rounds):
             results.loads.append(load_now())
-            _say(f"round {number + 1}/{plan.rounds}, load {results.loads[-1]}")
             for threads in plan.threads:
+                _say(f"round {number + 1}/{plan.rounds}, threads: {threads}, load {load_now()}")
                 for ef in plan.efs:
                     for row in crew.running(number):
                         readings = row.searches.setdefault(threads, {}).setdefault(ef, [])

@@ -110,18 +110,18 @@ class TestDataset:
 
 
 class TestRecall:
-    @pytest.mark.parametrize("kind", ["u8", "f32"])
-    def test_nearest_equals_brute_force_over_several_blocks(
-        self, kind: str, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(("kind", "block"), [("u8", 64), ("f32", 64), ("f32", 1024)])
+    def test_nearest_equals_brute_force_in_any_blocks(
+        self, kind: str, block: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("compare.recall.BASE_BLOCK", 64)
+        monkeypatch.setattr("compare.recall.BASE_BLOCK", block)
         monkeypatch.setattr("compare.recall.QUERY_BLOCK", 7)
-        data = Dataset(random_u8(300), random_u8(20, seed=2))
+        data = Dataset(random_u8(300), random_u8(50, seed=2))
         if kind == "f32":
-            # Far from the origin the expanded form loses digits: the re-ranking must mend it.
-            data = Dataset(
-                *(rows.astype(np.float32) / 255 + 1e3 for rows in (data.base, data.queries))
-            )
+            # One large coordinate: the expanded form errs by more than near vectors differ.
+            base, queries = (rows / np.float32(255) for rows in (data.base, data.queries))
+            base[:, 0] = queries[:, 0] = 1e7
+            data = Dataset(base, queries)
         difference = data.base.astype(np.float64)[None] - data.queries.astype(np.float64)[:, None]
         exact = np.sort((difference**2).sum(axis=2), axis=1)[:, :10]
         np.testing.assert_allclose(distances(data, nearest(data, 10)), exact, rtol=1e-12)

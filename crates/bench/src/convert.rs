@@ -74,7 +74,7 @@ impl VectorSet {
     /// # Panics
     /// If `values` is not a whole number of vectors.
     pub fn floats(dim: usize, values: Vec<f32>) -> Self {
-        assert!(dim > 0 && values.len() % dim == 0, "whole vectors");
+        assert!(dim > 0 && values.len().is_multiple_of(dim), "whole vectors");
         VectorSet { dim, values: Values::F32(values) }
     }
 

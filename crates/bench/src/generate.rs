@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! centre[c] = normal(latent)                      for each of CLUSTERS clusters
-//! spread[c] = 0.3 .. 0.9, evenly by c
+//! spread[c] = 0.5 .. 1.5, evenly by c
 //! vector    = basis · (centre[c] + spread[c] · normal(latent)) + NOISE · normal(dim),   c drawn evenly
 //! basis     = normal(dim × latent) / sqrt(latent)
 //! ```
@@ -14,7 +14,7 @@
 //! on every machine. Planted clusters flatter indexes that partition by clusters: compare graphs with graphs on them.
 
 /// Dimensions that the mixture lives in (or the vector's own, if fewer).
-pub const LATENT: usize = 24;
+pub const LATENT: usize = 32;
 /// Number of clusters.
 pub const CLUSTERS: usize = 64;
 /// Standard deviation of the noise that fills all dimensions.
@@ -82,7 +82,7 @@ pub fn mixture(dim: usize, vectors: usize, queries: usize, seed: u64) -> (Vec<f3
         let mut all = Vec::with_capacity(count * dim);
         for _ in 0..count {
             let c = random.below(CLUSTERS);
-            let spread = 0.3 + 0.6 * c as f32 / (CLUSTERS - 1) as f32;
+            let spread = 0.5 + c as f32 / (CLUSTERS - 1) as f32;
             let start = all.len();
             all.extend((0..dim).map(|_| NOISE * random.normal()));
             for (centre, column) in centres[c * latent..][..latent].iter().zip(basis.chunks_exact(dim)) {

@@ -11,6 +11,10 @@ use lanewise_engine::{Threads, search};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+/// A timed run asks few queries again and again until it takes about that long: below, it would time the start of
+/// threads.
+const RUN: Duration = Duration::from_millis(50);
+
 /// The figures of one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
@@ -72,10 +76,13 @@ pub fn figures(
     let one = Threads::new(Some(NonZeroUsize::MIN));
     let k = plan.k.min(index.len());
     let mut all = Vec::with_capacity(plan.ef_search.len());
+    let mut repeats = Vec::with_capacity(plan.ef_search.len());
     let count = index.check_queries(queries, plan.k, 1)?;
     for &ef_search in plan.ef_search {
         // Recall first: it warms what is measured next.
-        let (found, counts) = search(index, queries, plan.k, ef_search, plan.threads)?;
+        let (result, time) = timed(|| search(index, queries, plan.k, ef_search, plan.threads));
+        let (found, counts) = result?;
+        repeats.push((RUN.as_secs_f64() / time.as_secs_f64()).clamp(1.0, 1000.0) as usize);
         step();
         all.push(Figures {
             ef_search,
@@ -94,7 +101,7 @@ pub fn figures(
         step();
     });
     for (i, figures) in all.iter_mut().enumerate() {
-        let per_second = |time: Duration| count as f64 / time.as_secs_f64();
+        let per_second = |time: Duration| (count * repeats[i]) as f64 / time.as_secs_f64();
         figures.per_second_one = per_second(medians[2 * i]);
         figures.per_second_all = per_second(medians[2 * i + 1]);
         let mut times = Vec::with_capacity(count);

@@ -4,9 +4,9 @@ use crate::arguments::{IndexArguments, ThreadsArgument, ef_range};
 use crate::failure::Failure;
 use crate::{build, input, numbers, progress, say, table};
 use lanewise_bench::convert::VectorSet;
+use lanewise_bench::generate;
 use lanewise_bench::measure::{Figures, Plan, figures, steps};
 use lanewise_bench::truth::Truth;
-use lanewise_bench::generate;
 use lanewise_engine::Threads;
 use lanewise_engine::index::{Executor, Index, Kind, Vectors};
 use lanewise_engine::topology::Machine;
@@ -70,11 +70,15 @@ impl Bench {
             Some(path) => input::queries(path, set.dim, metric, dtype)?,
             None => self.hold_out(&mut set)?,
         };
-        let params = saved.as_ref().map_or_else(|| self.index.params(set.dim, metric, dtype), |index| *index.params());
+        let params =
+            saved.as_ref().map_or_else(|| self.index.params(set.dim, metric, dtype), |index| *index.params());
         let truth = match &self.truth {
             Some(path) => Truth::read(path)?,
             None => {
-                say(format_args!("finding the exact neighbours of {} queries", numbers::count(queries.len())));
+                say(format_args!(
+                    "finding the exact neighbours of {} queries",
+                    numbers::count(queries.len())
+                ));
                 Truth::compute(params, set.as_vectors(), queries.as_vectors(), K, threads)?
             }
         };
@@ -107,7 +111,9 @@ impl Bench {
     fn check_saved(&self, index: &Index, set: &VectorSet) -> Result<(), Failure> {
         let wrong = |what: String| Err(Failure::Failed(format!("--index: {what}")));
         if index.stats().id_bytes > 0 {
-            return wrong("its vectors have ids of their own, which cannot be compared: build it without --ids".into());
+            return wrong(
+                "its vectors have ids of their own, which cannot be compared: build it without --ids".into(),
+            );
         }
         if (index.params().dim, index.len()) != (set.dim, set.len()) {
             return wrong(format!(
@@ -125,7 +131,8 @@ impl Bench {
         let len = set.len();
         let count = self.held_out.unwrap_or_else(|| (len / 10).clamp(1, HELD_OUT));
         if count == 0 || count >= len {
-            let what = format!("{count} of {len} vectors as queries: at least one must be a query and one be left");
+            let what =
+                format!("{count} of {len} vectors as queries: at least one must be a query and one be left");
             return Err(Failure::Usage(format!("--held-out: {what}; give --queries")));
         }
         Ok(set.take_out(&generate::sample(len, count, self.index.seed)))
@@ -143,7 +150,8 @@ pub(crate) fn describe(
     let model = Machine::detect().cpu_model.unwrap_or_else(|| "unknown CPU".to_owned());
     let (raw, per_vector) = numbers::bytes_per_vector(index);
     let mut rows = vec![
-        ["machine", &format!("{model}, threads {}, isa {}", threads.workers(), index.level())].map(str::to_owned),
+        ["machine", &format!("{model}, threads {}, isa {}", threads.workers(), index.level())]
+            .map(str::to_owned),
         ["index", &format!("{} {} {}", params.kind.name(), params.dtype.name(), params.metric.name())]
             .map(str::to_owned),
     ];

@@ -96,7 +96,11 @@ pub(crate) fn build(
     let bar = progress::bar("building", vectors.count(params.dim));
     let mut proceed = |done: usize| {
         bar.set_position(done as u64);
-        if interrupt.is_some_and(Interrupt::asked) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if interrupt.is_some_and(Interrupt::asked) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let (added, time) = timed(|| index.add(vectors, ids, &threads, &mut proceed));
     bar.finish_and_clear();
@@ -110,4 +114,3 @@ pub(crate) fn build(
         Err(error) => Err(error.into()),
     }
 }
-

@@ -42,7 +42,10 @@ impl Demo {
         // The vectors themselves, a copy to find exact neighbours or the index's own.
         let bytes = 2 * 4 * (self.n as u64 + QUERIES as u64) * u64::from(self.dim);
         if Machine::detect().memory_bytes().is_some_and(|there| bytes > there) {
-            let what = format!("--n {n} --dim {dim} takes {} bytes or more, which this machine", numbers::count(bytes as usize));
+            let what = format!(
+                "--n {n} --dim {dim} takes {} bytes or more, which this machine",
+                numbers::count(bytes as usize)
+            );
             return Err(Failure::Usage(format!("{what} does not have: give less")));
         }
         let params = Params { seed, ..Params::new(dim) };

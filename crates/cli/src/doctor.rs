@@ -89,7 +89,11 @@ impl Findings {
 
         writeln!(out, "\nInstruction sets (LANEWISE_ISA forces one)")?;
         for level in &self.levels {
-            let needs = if level.needs.is_empty() { "needs nothing".to_owned() } else { format!("needs {}", join(&level.needs)) };
+            let needs = if level.needs.is_empty() {
+                "needs nothing".to_owned()
+            } else {
+                format!("needs {}", join(&level.needs))
+            };
             let usable = match (&self.level, level.missing.is_empty()) {
                 (Ok(used), _) if *used == level.name => "in use".to_owned(),
                 (_, true) => "usable".to_owned(),
@@ -129,11 +133,13 @@ impl Findings {
         };
         let slot = |slot: &Slot| {
             let passed_over = slot.passed_over.iter();
-            let passed_over = passed_over.map(|(isa, features)| json!({
-                "isa": isa,
-                "features": features,
-                "reason": self.obstacle(features),
-            }));
+            let passed_over = passed_over.map(|(isa, features)| {
+                json!({
+                    "isa": isa,
+                    "features": features,
+                    "reason": self.obstacle(features),
+                })
+            });
             json!({ "kernel": slot.kernel, "isa": slot.isa, "passed_over": passed_over.collect::<Vec<_>>() })
         };
         json!({

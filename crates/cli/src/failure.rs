@@ -52,29 +52,24 @@ impl Failure {
     }
 }
 
-impl From<clap::Error> for Failure {
-    fn from(error: clap::Error) -> Self {
+impl Failure {
+    /// What the parser has to say about arguments for `command`, the program's name and that of the subcommand, if any.
+    pub(crate) fn of_arguments(error: &clap::Error, command: &str) -> Self {
         let text = error.render().to_string();
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Failure::Help(text),
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-                Failure::Usage("no command given: see `lanewise --help`".to_owned())
+                Failure::Usage(format!("no command given; see `{command} --help`"))
             }
-            _ => Failure::Usage(one_line(&text)),
+            _ => {
+                // Its paragraphs in one line, without its own usage and pointer to the help.
+                let text = text.strip_prefix("error: ").unwrap_or(&text);
+                let end = ["Usage: ", "For more information"].iter().filter_map(|mark| text.find(mark)).min();
+                let words: Vec<&str> = text[..end.unwrap_or(text.len())].split_whitespace().collect();
+                Failure::Usage(format!("{}; see `{command} --help`", words.join(" ")))
+            }
         }
     }
-}
-
-/// The parser's message without its usage, in one line.
-fn one_line(text: &str) -> String {
-    let text = text.strip_prefix("error: ").unwrap_or(text);
-    // The usage names the subcommand; it is replaced by where to find it.
-    let (message, usage) = text.split_once("Usage: ").unwrap_or((text, "lanewise"));
-    let message = message.split("For more information").next().unwrap_or(message);
-    let words = usage.split_whitespace().take(2).filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
-    let command = words.collect::<Vec<_>>().join(" ");
-    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("{message}; see `{command} --help`")
 }
 
 /// From writing results, which is all that uses `?` on an `io::Result`.

@@ -46,7 +46,10 @@ pub(crate) fn queries(path: &Path, dim: usize, metric: Metric, dtype: Dtype) -> 
 pub(crate) fn index(path: &Path) -> Result<Index, Failure> {
     let index = lanewise_engine::open(path)?;
     if index.is_empty() {
-        return Err(Failure::Failed(format!("{}: the index holds no vectors: build one that does", path.display())));
+        return Err(Failure::Failed(format!(
+            "{}: the index holds no vectors: build one that does",
+            path.display()
+        )));
     }
     Ok(index)
 }

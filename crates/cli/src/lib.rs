@@ -18,7 +18,7 @@ mod progress;
 mod search;
 mod table;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use failure::Failure;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
@@ -42,8 +42,11 @@ enum Command {
 
 /// Runs the program with its arguments, the first of which is its own name. The exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let args: Vec<OsString> = args.into_iter().collect();
     let mut out = BufWriter::new(io::stdout().lock());
-    let result = Program::try_parse_from(args).map_err(Failure::from).and_then(|program| match program.command {
+    let parsed = Program::try_parse_from(&args);
+    let parsed = parsed.map_err(|error| Failure::of_arguments(&error, &command_name(&args)));
+    let result = parsed.and_then(|program| match program.command {
         Command::Demo(demo) => demo.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
         Command::Build(build) => build.run(&mut out),
@@ -56,6 +59,13 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(()) => 0,
         Err(failure) => failure.report(),
     }
+}
+
+/// `lanewise`, and the subcommand if the first argument is one: what to ask for help about.
+fn command_name(args: &[OsString]) -> String {
+    let program = Program::command();
+    let subcommand = args.get(1).and_then(|name| program.find_subcommand(name));
+    ["lanewise"].into_iter().chain(subcommand.map(clap::Command::get_name)).collect::<Vec<_>>().join(" ")
 }
 
 /// Tells the user something beside the results. A standard error that cannot be written to is no reason to fail.

@@ -18,7 +18,8 @@ pub(crate) fn check(path: &Path, force: bool, inputs: &[&Path]) -> Result<(), Fa
     if path.symlink_metadata().is_ok() && !force {
         return usage("exists already: name another file, or give --force to replace it");
     }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or(PathBuf::from("."), Path::to_owned);
+    let folder =
+        path.parent().filter(|p| !p.as_os_str().is_empty()).map_or(PathBuf::from("."), Path::to_owned);
     match tempfile::tempfile_in(&folder) {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::Failed(format!(

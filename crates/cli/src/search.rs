@@ -44,9 +44,12 @@ impl Search {
             let inputs: Vec<_> =
                 [&self.index, &self.queries].into_iter().chain(&self.truth).map(PathBuf::as_path).collect();
             output::check(output, self.force, &inputs)?;
-            if !["ivecs", "npy"].iter().any(|e| output.extension().is_some_and(|x| x.eq_ignore_ascii_case(e))) {
+            if !["ivecs", "npy"].iter().any(|e| output.extension().is_some_and(|x| x.eq_ignore_ascii_case(e)))
+            {
                 let name = output.display();
-                return Err(Failure::Usage(format!("-o {name}: ids go to a file that ends in .ivecs or .npy")));
+                return Err(Failure::Usage(format!(
+                    "-o {name}: ids go to a file that ends in .ivecs or .npy"
+                )));
             }
         }
         let index = input::index(&self.index)?;
@@ -60,14 +63,16 @@ impl Search {
             let ef_search = self.ef_search as usize;
             timed(|| lanewise_engine::search(&index, queries.as_vectors(), k, ef_search, threads))
         };
-        let (found, counts) = found.map_err(|e| Failure::Failed(format!("{}: {e}", self.queries.display())))?;
+        let (found, counts) =
+            found.map_err(|e| Failure::Failed(format!("{}: {e}", self.queries.display())))?;
         let k = (self.k as usize).min(index.len());
         let recall = truth.map(|truth| recall(&found, &truth, k)).transpose()?;
 
         match &self.output {
             Some(path) => {
                 let ids = found.iter().flat_map(|n| n.ids.iter().copied()).collect();
-                let matrix = Matrix { rows: found.len(), columns: k, elements: Elements::Int(ids), rounded: false };
+                let matrix =
+                    Matrix { rows: found.len(), columns: k, elements: Elements::Int(ids), rounded: false };
                 // A file half written would stay if the process ended now.
                 let _held = Interrupt::listen();
                 dataset::write(path, &matrix)?;

@@ -11,6 +11,7 @@ mod index;
 mod watch;
 
 use pyo3::prelude::*;
+use std::ffi::OsString;
 
 /// Indexes of the engine; use it as `lanewise`.
 #[pymodule]
@@ -19,6 +20,15 @@ mod _lanewise {
     use super::index::Index;
 
     #[pymodule_export]
+    use super::command_line;
+
+    #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+}
+
+/// Runs the command line `lanewise` with its arguments, the first of which is its own name; the exit code.
+#[pyfunction]
+fn command_line(py: Python<'_>, argv: Vec<OsString>) -> u8 {
+    py.detach(|| lanewise_cli::run(argv))
 }

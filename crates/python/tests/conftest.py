@@ -18,7 +18,7 @@ SPACES = [(dtype, metric) for dtype, metrics in METRICS.items() for metric in me
 
 
 def vectors(dtype: str, n: int, dim: int, seed: int = 0) -> NDArray[Any]:
-    """Random vectors as users bring them: small whole floats (so that sums are exact), int8, bool."""
+    """Random vectors as users bring them: whole floats (sums are exact), int8, bool."""
     rng = np.random.default_rng(seed)
     if dtype == "bits":
         return rng.random((n, dim)) < 0.5
@@ -51,9 +51,11 @@ def nearest(
 
 @pytest.fixture
 def python() -> Callable[..., str]:
-    """Runs code in a Python of its own and gives what it printed; anything but exit 0 fails the test."""
+    """Runs code in a Python of its own; what it printed. An exit code but 0 fails the test."""
 
-    def run(code: str, *args: object, timeout: float = 120, env: dict[str, str] | None = None) -> str:
+    def run(
+        code: str, *args: object, timeout: float = 120, env: dict[str, str] | None = None
+    ) -> str:
         done = subprocess.run(
             [sys.executable, "-c", code, *map(str, args)],
             capture_output=True,

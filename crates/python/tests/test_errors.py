@@ -5,11 +5,10 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import lanewise
 import numpy as np
 import pytest
 from conftest import vectors
-
-import lanewise
 from lanewise import ArgumentError, DtypeError, Index
 
 DIM = 8
@@ -25,7 +24,12 @@ CREATE: dict[str, tuple[Callable[[], Any], type[Exception], str, str]] = {
     "dim text": (lambda: Index("8"), DtypeError, "dim", "must be an integer, not str"),
     "metric": (lambda: Index(8, metric="euclid"), ArgumentError, "metric", '"l2", "ip", "cosine"'),
     "metric type": (lambda: Index(8, metric=2), DtypeError, "metric", "not int"),
-    "metric of dtype": (lambda: Index(8, metric="hamming"), ArgumentError, "metric", "does not meas"),
+    "metric of dtype": (
+        lambda: Index(8, metric="hamming"),
+        ArgumentError,
+        "metric",
+        "does not meas",
+    ),
     "metric of bits": (lambda: Index(8, "l2", "bits"), ArgumentError, "metric", "does not measure"),
     "dtype": (lambda: Index(8, dtype="f64"), ArgumentError, "dtype", '"f32", "i8", "bits"'),
     "dtype type": (lambda: Index(8, dtype=np.float32), DtypeError, "dtype", "one of"),
@@ -33,7 +37,12 @@ CREATE: dict[str, tuple[Callable[[], Any], type[Exception], str, str]] = {
     "kind surrogate": (lambda: Index(8, kind="\ud800"), ArgumentError, "kind", "unknown"),
     "m small": (lambda: Index(8, m=1), ArgumentError, "m", "m=1 is not between 2 and 512"),
     "m large": (lambda: Index(8, m=513), ArgumentError, "m", "between 2 and 512"),
-    "ef_construction": (lambda: Index(8, ef_construction=0), ArgumentError, "ef_construction", "betw"),
+    "ef_construction": (
+        lambda: Index(8, ef_construction=0),
+        ArgumentError,
+        "ef_construction",
+        "betw",
+    ),
     "seed negative": (lambda: Index(8, seed=-1), ArgumentError, "seed", "seed=-1 is negative"),
     "seed large": (lambda: Index(8, seed=2**64), ArgumentError, "seed", "2\\*\\*64 - 1"),
 }
@@ -59,8 +68,18 @@ ADD: dict[str, tuple[Callable[[Index], Any], type[Exception], str, str]] = {
     "ids text": (lambda i: i.add(X[:1], ["a"]), DtypeError, "ids", "ids has dtype"),
     "ids large": (lambda i: i.add(X[:1], np.array([2**63], "u8")), ArgumentError, "ids", "int64"),
     "ids huge": (lambda i: i.add(X[:1], [2**70]), DtypeError, "ids", "object"),
-    "threads zero": (lambda i: i.add(X, num_threads=0), ArgumentError, "num_threads", "between 1 and"),
-    "threads negative": (lambda i: i.add(X, num_threads=-2), ArgumentError, "num_threads", "negative"),
+    "threads zero": (
+        lambda i: i.add(X, num_threads=0),
+        ArgumentError,
+        "num_threads",
+        "between 1 and",
+    ),
+    "threads negative": (
+        lambda i: i.add(X, num_threads=-2),
+        ArgumentError,
+        "num_threads",
+        "negative",
+    ),
     "threads many": (lambda i: i.add(X, num_threads=5000), ArgumentError, "num_threads", "4096"),
     "threads text": (lambda i: i.add(X, num_threads="2"), DtypeError, "num_threads", "integer"),
     "progress": (lambda i: i.add(X, progress="yes"), DtypeError, "progress", "True or False"),
@@ -78,7 +97,12 @@ SEARCH: dict[str, tuple[Callable[[Index], Any], type[Exception], str, str]] = {
     "k none": (lambda i: i.search(X, None), DtypeError, "k", "not NoneType"),
     "k huge": (lambda i: i.search(X, 10**40), ArgumentError, "k", "exceeds 64 bits"),
     "ef_search": (lambda i: i.search(X, ef_search=0), ArgumentError, "ef_search", "ef_search=0"),
-    "ef_search negative": (lambda i: i.search(X, ef_search=-5), ArgumentError, "ef_search", "negat"),
+    "ef_search negative": (
+        lambda i: i.search(X, ef_search=-5),
+        ArgumentError,
+        "ef_search",
+        "negat",
+    ),
     "threads": (lambda i: i.search(X, num_threads=0), ArgumentError, "num_threads", "between 1"),
 }
 
@@ -142,7 +166,8 @@ def test_bits_beyond_the_dimension_are_refused() -> None:
 
 @pytest.mark.parametrize("call", ["open", "save"])
 @pytest.mark.parametrize(
-    ("path", "error"), [(3, DtypeError), (b"x", DtypeError), ("", ArgumentError), ("a\0b", ArgumentError)]
+    ("path", "error"),
+    [(3, DtypeError), (b"x", DtypeError), ("", ArgumentError), ("a\0b", ArgumentError)],
 )
 def test_paths(call: str, path: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="path") as raised:

@@ -5,11 +5,10 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import lanewise
 import numpy as np
 import pytest
 from conftest import SPACES, vectors
-
-import lanewise
 
 
 def same(a: lanewise.Index, b: lanewise.Index, q: object) -> bool:
@@ -80,8 +79,7 @@ def refused_or_same(path: Path, good: lanewise.Index) -> bool:
     try:
         opened = lanewise.Index.open(path)
     except lanewise.FormatError as error:
-        assert str(path) in str(error)
-        return True
+        return str(path) in str(error)
     assert same(opened, good, vectors("i8", 20, 24, seed=8))
     return False
 

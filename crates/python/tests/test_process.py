@@ -10,11 +10,10 @@ import threading
 import time
 from collections.abc import Callable
 
+import lanewise
 import numpy as np
 import pytest
 from conftest import vectors
-
-import lanewise
 
 Python = Callable[..., str]
 
@@ -22,11 +21,15 @@ Python = Callable[..., str]
 def test_no_thread_outlives_a_call(python: Python) -> None:
     said = python(
         """
-import os, numpy as np
-threads = lambda: len(os.listdir("/proc/self/task"))
-before = threads()
+import os, time, numpy as np
+def threads(deadline=time.monotonic() + 10):
+    # A thread that has done its work is listed until the system has taken it down.
+    while len(os.listdir("/proc/self/task")) > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return len(os.listdir("/proc/self/task"))
+before = len(os.listdir("/proc/self/task"))
 import lanewise
-print(threads() - before)
+print(len(os.listdir("/proc/self/task")) - before)
 x = np.random.default_rng(0).normal(size=(3000, 16))
 index = lanewise.Index(16).add(x, num_threads=4)
 print(threads() - before)
@@ -134,7 +137,8 @@ def test_ctrl_c_ends_an_add_and_keeps_what_is_in() -> None:
 
 
 def test_ctrl_c_ends_a_search() -> None:
-    setup = "x = rng.normal(size=(200_000, 64)).astype('f4'); index = lanewise.Index(64, kind='flat').add(x)"
+    setup = """x = rng.normal(size=(200_000, 64)).astype('f4')
+index = lanewise.Index(64, kind='flat').add(x)"""
     assert interrupt(setup, "index.search(x)") == ["True []", "200000 [[0]]"]
 
 
@@ -179,9 +183,17 @@ print(len(index), index.search(small[:1], 1)[0].tolist())
 @pytest.mark.parametrize(
     ("setup", "call", "message"),
     [
-        ("x = np.ones((2_000_000, 64), 'f4')", "index.add(x)", "no memory for 512000000 more bytes"),
+        (
+            "x = np.ones((2_000_000, 64), 'f4')",
+            "index.add(x)",
+            "no memory for 512256000 more bytes",
+        ),
         ("x = np.ones((2_000_000, 64), 'i1')", "index.add(x)", "no memory to convert x, 512000000"),
-        ("x = np.ones((1_000_000, 64), 'f8')", "index.search(x)", "no memory to convert q, 256000000"),
+        (
+            "x = np.ones((2_000_000, 64), 'f8')",
+            "index.search(x)",
+            "no memory to convert q, 512000000",
+        ),
         ("x = np.ones((500_000, 64), 'f4')", "index.search(x, 100)", "bytes of results"),
     ],
     ids=["vectors", "conversion of x", "conversion of q", "results"],
@@ -191,10 +203,7 @@ def test_lack_of_memory_is_an_error(python: Python, setup: str, call: str, messa
 small = np.random.default_rng(0).normal(size=(1000, 64))
 index = lanewise.Index(64, kind="flat").add(small)"""
     said = python(MEMORY.format(setup=setup, call=call)).splitlines()
-    if message.endswith("256000000"):
-        assert said[0] == "no error" or message in said[0]
-    else:
-        assert message in said[0]
+    assert message in said[0]
     assert said[1] == "1000 [[0]]"
 
 
@@ -264,11 +273,18 @@ print("leaving")
     assert said == "leaving\n"
 
 
+# Each vector's nearest is itself.
 USES = {
-    "lanewise": "import lanewise; results.append(lanewise.Index(32, kind='flat').add(x).search(x, 1)[0])",
-    "numpy": "import numpy.linalg; results.append((((x @ x.T) - (x**2).sum(1) / 2).argmax(1))[:, None])",
-    "faiss": "import faiss; f = faiss.IndexFlatL2(32); f.add(x); results.append(f.search(x, 1)[1])",
-    "torch": "import torch; t = torch.from_numpy(x); results.append(torch.cdist(t, t).argmin(1)[:, None].numpy())",
+    "lanewise": """import lanewise
+results.append(lanewise.Index(32, kind="flat").add(x).search(x, 1)[0])""",
+    "numpy": """results.append((x @ x.T - (x**2).sum(1) / 2).argmax(1))""",
+    "faiss": """import faiss
+exact = faiss.IndexFlatL2(32)
+exact.add(x)
+results.append(exact.search(x, 1)[1])""",
+    "torch": """import torch
+tensor = torch.from_numpy(x)
+results.append(torch.cdist(tensor, tensor).argmin(1).numpy())""",
 }
 
 

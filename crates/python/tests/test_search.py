@@ -1,10 +1,9 @@
 """Add and search: every dtype, metric and kind against NumPy."""
 
+import lanewise
 import numpy as np
 import pytest
 from conftest import METRICS, SPACES, distances, nearest, vectors
-
-import lanewise
 
 
 @pytest.mark.parametrize(("dtype", "metric"), SPACES)

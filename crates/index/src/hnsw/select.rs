@@ -2,11 +2,15 @@
 //! RobustPrune). Going outwards, a candidate is taken unless one already taken is nearer to it, by the factor α, than the
 //! new vector is.
 //!
-//! Each taken candidate is compared at once with all candidates behind it that are still in question, by one gathered
-//! kernel call: the same pairs as candidate by candidate, but in calls that are worth making.
+//! Each taken candidate is compared at once with the candidates behind it that are still in question, by one gathered
+//! kernel call: the same pairs as candidate by candidate, but in calls that are worth making. Candidates come by blocks,
+//! so that those far out are not compared at all when enough have been taken before them.
 
 use crate::pool::Entry;
 use crate::space::{Probe, Space};
+
+/// Candidates that are in question together.
+const BLOCK: usize = 48;
 
 /// The memory of a selection, reused.
 pub(crate) struct Selector {
@@ -40,29 +44,41 @@ impl Selector {
         alpha: f32,
         vector: impl Fn(u32) -> u32,
     ) {
-        let slack = space.slack(alpha);
-        let identical = space.identical();
         self.taken.clear();
-        self.open.clear();
-        self.open.extend_from_slice(candidates);
-        while let Some(&best) = self.open.first() {
-            self.taken.push(best);
-            if self.taken.len() == most {
-                return;
+        for block in candidates.chunks(BLOCK) {
+            self.open.clear();
+            self.open.extend_from_slice(block);
+            for i in 0..self.taken.len() {
+                self.strike(space, self.taken[i], alpha, &vector);
             }
-            self.open.remove(0);
-            self.vectors.clear();
-            self.vectors.extend(self.open.iter().map(|e| vector(e.id())));
-            self.keys.resize(self.vectors.len(), 0);
-            space.load(vector(best.id()), &mut self.probe);
-            space.keys_of(&self.probe, &self.vectors, &mut self.keys);
-            self.distances += self.vectors.len() as u64;
-            let mut keys = self.keys.iter();
-            self.open.retain(|candidate| {
-                let between = space.distance(*keys.next().expect("one key each"));
-                // Of identical vectors one is enough: they would fill every place and cut themselves off.
-                between > identical && slack * between >= space.distance(candidate.key())
-            });
+            while !self.open.is_empty() {
+                let best = self.open.remove(0);
+                self.taken.push(best);
+                if self.taken.len() == most {
+                    return;
+                }
+                self.strike(space, best, alpha, &vector);
+            }
         }
+    }
+
+    /// Drops the open candidates that `taken` makes needless.
+    fn strike(&mut self, space: &Space, taken: Entry, alpha: f32, vector: &impl Fn(u32) -> u32) {
+        if self.open.is_empty() {
+            return;
+        }
+        self.vectors.clear();
+        self.vectors.extend(self.open.iter().map(|e| vector(e.id())));
+        self.keys.resize(self.vectors.len(), 0);
+        space.load(vector(taken.id()), &mut self.probe);
+        space.keys_of(&self.probe, &self.vectors, &mut self.keys);
+        self.distances += self.vectors.len() as u64;
+        let (slack, identical) = (space.slack(alpha), space.identical());
+        let mut keys = self.keys.iter();
+        self.open.retain(|candidate| {
+            let between = space.distance(*keys.next().expect("one key each"));
+            // Of identical vectors one is enough: they would fill every place and cut themselves off.
+            between > identical && slack * between >= space.distance(candidate.key())
+        });
     }
 }

@@ -1,24 +1,32 @@
-"""The compiled module; use it as `lanewise`. The documentation is in the module itself: `help(lanewise.Index)`."""
+"""The compiled module; use it as `lanewise`.
+
+The documentation is in the module itself: `help(lanewise.Index)`.
+"""
 
 import os
-from typing import Any, Literal, Self, final
+from collections.abc import Sequence
+from typing import Any, Self, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["Index", "__version__", "command_line"]
+
 __version__: str
+
+def command_line(argv: Sequence[str]) -> int: ...
 
 @final
 class Index:
     def __new__(
         cls,
-        dim: int,
-        metric: Literal["l2", "ip", "cosine", "hamming"] | None = None,
-        dtype: Literal["f32", "i8", "bits"] = "f32",
-        kind: Literal["hnsw", "flat"] = "hnsw",
-        m: int = 16,
-        ef_construction: int = 200,
-        seed: int = 0,
+        dim: SupportsIndex,
+        metric: str | None = None,
+        dtype: str = "f32",
+        kind: str = "hnsw",
+        m: SupportsIndex = 16,
+        ef_construction: SupportsIndex = 200,
+        seed: SupportsIndex = 0,
     ) -> Self: ...
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self: ...
@@ -29,15 +37,15 @@ class Index:
         ids: ArrayLike | None = None,
         *,
         progress: bool = False,
-        num_threads: int | None = None,
+        num_threads: SupportsIndex | None = None,
     ) -> Self: ...
     def search(
         self,
         q: ArrayLike,
-        k: int = 10,
+        k: SupportsIndex = 10,
         *,
-        ef_search: int = 64,
-        num_threads: int | None = None,
+        ef_search: SupportsIndex = 64,
+        num_threads: SupportsIndex | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
     def info(self) -> dict[str, Any]: ...
     def __len__(self) -> int: ...

@@ -150,7 +150,7 @@ def _open(corpus: Corpus) -> lanewise.Index | None:
     try:
         return lanewise.Index.open(corpus.index_path)
     except (lanewise.Error, OSError) as error:
-        print(f"index     cannot open {corpus.index_path}: {error}", file=sys.stderr)
+        print(f"index     not reopened: {error}", file=sys.stderr)
         return None
 
 
