@@ -50,6 +50,7 @@ static inline __m256i tail_epi8_epi16(const int8_t *p, size_t k) {
 #define SUM(v) SUM_PS(v)
 #define SUM4(v, out) SUM4_PS(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 static inline __m256 add_square_ps(__m256 acc, __m256 a, __m256 b) {
@@ -69,6 +70,7 @@ static inline __m256 add_square_ps(__m256 acc, __m256 a, __m256 b) {
 #define SUM(v) SUM_PS(v)
 #define SUM4(v, out) SUM4_PS(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 /* Bytes widened to 16 bits: a product of two, and the sum of two such products, fit 32 bits. */
@@ -85,6 +87,7 @@ static inline __m256 add_square_ps(__m256 acc, __m256 a, __m256 b) {
 #define SUM(v) SUM_EPI32(v)
 #define SUM4(v, out) SUM4_EPI32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 static inline __m256i add_square_epi16(__m256i acc, __m256i a, __m256i b) {
@@ -104,6 +107,7 @@ static inline __m256i add_square_epi16(__m256i acc, __m256i a, __m256i b) {
 #define SUM(v) SUM_EPI32(v)
 #define SUM4(v, out) SUM4_EPI32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 /* Bits of a byte by looking both its halves up (Mula), bytes summed to 64 bits by SAD. */
@@ -129,4 +133,5 @@ static inline __m256i add_popcount(__m256i acc, __m256i v) {
 #define SUM(v) SUM_EPI32(v)
 #define SUM4(v, out) SUM4_EPI32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"

@@ -17,6 +17,7 @@
 #define SUM(v) LW_SUM512_PS(v)
 #define SUM4(v, out) LW_SUM512X4_PS(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 static inline __m512 add_square_ps(__m512 acc, __m512 a, __m512 b) {
@@ -36,6 +37,7 @@ static inline __m512 add_square_ps(__m512 acc, __m512 a, __m512 b) {
 #define SUM(v) LW_SUM512_PS(v)
 #define SUM4(v, out) LW_SUM512X4_PS(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 /* Bytes widened to 16 bits, products added in pairs. */
@@ -52,6 +54,7 @@ static inline __m512 add_square_ps(__m512 acc, __m512 a, __m512 b) {
 #define SUM(v) LW_SUM512_EPI32(v)
 #define SUM4(v, out) LW_SUM512X4_EPI32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 static inline __m512i add_square_epi16(__m512i acc, __m512i a, __m512i b) {
@@ -71,6 +74,7 @@ static inline __m512i add_square_epi16(__m512i acc, __m512i a, __m512i b) {
 #define SUM(v) LW_SUM512_EPI32(v)
 #define SUM4(v, out) LW_SUM512X4_EPI32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 /* Bits of a byte by looking both its halves up (Mula), bytes summed to 64 bits by SAD. */
@@ -95,4 +99,5 @@ static inline __m512i add_popcount(__m512i acc, __m512i v) {
 #define SUM(v) LW_SUM512_EPI32(v)
 #define SUM4(v, out) LW_SUM512X4_EPI32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"

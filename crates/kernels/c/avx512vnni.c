@@ -31,6 +31,7 @@ static inline __m512i add_product(__m512i acc, __m512i a, __m512i b) {
 #define SUM(v) LW_SUM512_EPI32(v)
 #define SUM4(v, out) LW_SUM512X4_EPI32(v, out)
 #define BIAS(q, n) query_bias(q, n)
+#define UNBIAS(total, bias) ((int32_t)((uint32_t)(total) - (uint32_t)(bias)))
 #include "loops.h"
 
 /* Differences need 16 bits; vpdpwssd squares and adds pairs of them. */
@@ -51,4 +52,5 @@ static inline __m512i add_square(__m512i acc, __m512i a, __m512i b) {
 #define SUM(v) LW_SUM512_EPI32(v)
 #define SUM4(v, out) LW_SUM512X4_EPI32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"

@@ -17,6 +17,7 @@
 #define SUM(v) vaddvq_s32(v)
 #define SUM4(v, out) LW_SUM4_S32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 static inline int32x4_t add_square_s8(int32x4_t acc, int8x16_t a, int8x16_t b) {
@@ -36,4 +37,5 @@ static inline int32x4_t add_square_s8(int32x4_t acc, int8x16_t a, int8x16_t b) {
 #define SUM(v) vaddvq_s32(v)
 #define SUM4(v, out) LW_SUM4_S32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"

@@ -11,6 +11,7 @@
  *   MERGE(acc, acc)           sum of two accumulators
  *   SUM(acc), SUM4(accs, out) an accumulator's total; the totals of four, each the same bits as from SUM
  *   BIAS(q, n)                what every total is too large by, from the query alone (0 for most)
+ *   UNBIAS(total, bias)       the total without it
  *
  * In `rows` and `ids` a row has one accumulator, in element order, so a row's float result does not depend on its
  * neighbours in the call. Eight rows at once hide the latency of the addition (4 cycles, up to two a cycle).
@@ -65,7 +66,7 @@ LW_INLINE void LW_NAME(_group_)(const LW_ELEMENT *q, const LW_ELEMENT *const *ro
     } else {
         LW_UNROLL for (int r = 0; r < R; r++) out[r] = SUM(acc[r]);
     }
-    LW_UNROLL for (int r = 0; r < R; r++) out[r] -= bias;
+    LW_UNROLL for (int r = 0; r < R; r++) out[r] = UNBIAS(out[r], bias);
 }
 
 LW_RESULT LW_NAME(_)(const LW_ELEMENT *a, const LW_ELEMENT *b, size_t n) {
@@ -87,7 +88,7 @@ LW_RESULT LW_NAME(_)(const LW_ELEMENT *a, const LW_ELEMENT *b, size_t n) {
         i += LANES;
     }
     if (i < n) s3 = ADD(s3, LOAD_TAIL(a + i, n - i), LOAD_TAIL(b + i, n - i));
-    return SUM(MERGE(MERGE(s0, s1), MERGE(s2, s3))) - BIAS(a, n);
+    return UNBIAS(SUM(MERGE(MERGE(s0, s1), MERGE(s2, s3))), BIAS(a, n));
 }
 
 void LW_NAME(_rows_)(const LW_ELEMENT *q, const LW_ELEMENT *base, size_t stride, size_t count, size_t n,
@@ -155,3 +156,4 @@ void LW_NAME(_ids_)(const LW_ELEMENT *q, const LW_ELEMENT *base, size_t stride, 
 #undef SUM
 #undef SUM4
 #undef BIAS
+#undef UNBIAS

@@ -16,6 +16,7 @@
 #define SUM(v) lw_sum_f32(v)
 #define SUM4(v, out) LW_SUM4_F32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 static inline float32x4_t add_square_f32(float32x4_t acc, float32x4_t a, float32x4_t b) {
@@ -35,6 +36,7 @@ static inline float32x4_t add_square_f32(float32x4_t acc, float32x4_t a, float32
 #define SUM(v) lw_sum_f32(v)
 #define SUM4(v, out) LW_SUM4_F32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 /* One product of two bytes fits 16 bits (128 * 128 = 2^14), two of them do not always: each widening product is
@@ -56,6 +58,7 @@ static inline int32x4_t add_product_s8(int32x4_t acc, int8x16_t a, int8x16_t b) 
 #define SUM(v) vaddvq_s32(v)
 #define SUM4(v, out) LW_SUM4_S32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 /* |a - b| fits an unsigned byte, its square 16 unsigned bits. */
@@ -78,6 +81,7 @@ static inline int32x4_t add_square_s8(int32x4_t acc, int8x16_t a, int8x16_t b) {
 #define SUM(v) vaddvq_s32(v)
 #define SUM4(v, out) LW_SUM4_S32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"
 
 static inline int32x4_t add_differing_bits(int32x4_t acc, int8x16_t a, int8x16_t b) {
@@ -97,4 +101,5 @@ static inline int32x4_t add_differing_bits(int32x4_t acc, int8x16_t a, int8x16_t
 #define SUM(v) vaddvq_s32(v)
 #define SUM4(v, out) LW_SUM4_S32(v, out)
 #define BIAS(q, n) 0
+#define UNBIAS(total, bias) ((void)(bias), (total))
 #include "loops.h"

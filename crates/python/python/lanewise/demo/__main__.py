@@ -101,8 +101,8 @@ def _prepare(folder: Path, everything: bool) -> Corpus:
         found.synsets, None if everything else INDEXED_LEN, HELD_OUT_LEN, SEED
     )
     _say("text", f"WordNet {found.version}, {len(found.synsets):,} entries, from {found.source}")
-    chosen = "all the others" if everything else f"the {len(indexed):,} with most relations"
-    _say("sample", f"{chosen} to index, {len(held_out):,} held out as queries")
+    which = "all the others" if everything else "those with most relations"
+    _say("sample", f"{len(indexed):,} to index ({which}), {len(held_out):,} held out as queries")
     files = fetch.model(folder)
     model = Model(files["model.safetensors"], files["tokenizer.json"])
     _say("model", f"all-MiniLM-L6-v2, {model.encoder.dim} dimensions, f32, NumPy")
@@ -114,7 +114,7 @@ def _prepare(folder: Path, everything: bool) -> Corpus:
         start = time.perf_counter()
         vectors = embed.embed(model.encoder, model.tokens(texts), folder, name)
         spent = time.perf_counter() - start
-        _say("vectors", f"{len(texts):,} computed in {spent:.0f} s on {embed.threads_len()} cores")
+        _say("vectors", f"{len(texts):,} ready after {spent:.0f} s on {embed.threads_len()} cores")
     else:
         _say("vectors", f"{len(texts):,} from the cache")
     return Corpus(
