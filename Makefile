@@ -37,21 +37,33 @@ check tidy: $(VENV)/.tools
 fix: $(VENV)/.tools
 	@PATH="$(CURDIR)/$(BIN):$$PATH" cargo run -q -p xtask -- tidy --fix
 
-# The virtual environment, and what is installed into it. The stamps say what is up to date.
-$(VENV)/bin/python:
+# The virtual environment, and what is installed into it: versions are pinned in crates/python/pyproject.toml and
+# crates/bench/compare/requirements.txt. The stamps say what is up to date.
+MATURIN := maturin==1.16.0
+DEVELOP = cd crates/python && CARGO_TARGET_DIR="$(CURDIR)/target" VIRTUAL_ENV="$(CURDIR)/$(VENV)" \
+	../../$(BIN)/maturin develop -q --release
+
+$(BIN)/maturin:
 	@sh scripts/venv "$(PYTHON)" $(VENV)
+	@$(BIN)/pip install -q $(MATURIN)
 
-$(VENV)/.lanewise: $(VENV)/bin/python $(RUST_SOURCES) scripts/requirements-demo.txt
-	$(BIN)/pip install -q -r scripts/requirements-demo.txt
-	cd crates/python && CARGO_TARGET_DIR="$(CURDIR)/target" VIRTUAL_ENV="$(CURDIR)/$(VENV)" ../../$(BIN)/maturin develop -q --release
+$(VENV)/.lanewise: $(BIN)/maturin $(RUST_SOURCES)
+	@echo 'building Lanewise and installing it into $(VENV) …'
+	@$(DEVELOP) --extras demo
 	@touch $@
 
-$(VENV)/.tools: $(VENV)/.lanewise scripts/requirements-test.txt
-	$(BIN)/pip install -q -r scripts/requirements-test.txt
+$(VENV)/.tools: $(VENV)/.lanewise
+	@echo 'installing what the tests need into $(VENV) …'
+	@$(DEVELOP) --extras demo,test
 	@touch $@
 
+# hnswlib has no wheel: without a C++ compiler the comparison goes on without it, and says so.
 $(VENV)/.bench: $(VENV)/.lanewise crates/bench/compare/requirements.txt
-	$(BIN)/pip install -q -r crates/bench/compare/requirements.txt
+	@echo 'installing the libraries to compare with into $(VENV) …'
+	@grep -v '^hnswlib' crates/bench/compare/requirements.txt > $(VENV)/bench.txt
+	@$(BIN)/pip install -q -r $(VENV)/bench.txt
+	@$(BIN)/pip install -q $$(grep '^hnswlib' crates/bench/compare/requirements.txt) || \
+	    echo 'hnswlib could not be compiled: the comparison goes on without it' >&2
 	@touch $@
 
 clean:

@@ -46,7 +46,8 @@ def speed_at(points: Sequence[Point], target: float) -> Reading | None:
     if not front or target > front[-1][0]:
         return None
     if target <= front[0][0]:
-        return Reading(front[0][1], above=target < front[0][0])
+        # By all points: a disturbed reading may drop the cheapest setting from the front.
+        return Reading(front[0][1], above=target < min(recall for recall, _ in points))
     for (low, fast), (high, slow) in pairwise(front):
         if target <= high:
             share = (target - low) / (high - low)

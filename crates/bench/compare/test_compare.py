@@ -176,6 +176,8 @@ class TestCurves:
         assert curves.speed_at(points, 0.99) == Reading(pytest.approx(10.0))
         assert curves.speed_at(points, 0.90) == Reading(30.0, above=False)
         assert curves.speed_at(points, 0.80) == Reading(30.0, above=True)
+        # A slow cheap setting leaves the front but still shows that the target is in reach.
+        assert curves.speed_at([(0.80, 5.0), *points], 0.85) == Reading(30.0, above=False)
         assert curves.speed_at(points, 0.991) is None
         assert curves.speed_at([], 0.9) is None
 

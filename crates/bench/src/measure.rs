@@ -11,8 +11,7 @@ use lanewise_engine::{Threads, search};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// A timed run asks few queries again and again until it takes about that long: below, it would time the start of
-/// threads.
+/// A short run is disturbed by anything, so that few queries are asked again until their run takes about that long.
 const RUN: Duration = Duration::from_millis(50);
 
 /// The figures of one setting.
@@ -94,14 +93,18 @@ pub fn figures(
             distances: counts.distances as f64 / count as f64,
         });
     }
-    let medians = interleaved(2 * all.len(), plan.rounds, &mut |setting| {
+    let repeats: Vec<usize> = repeats.into_iter().flat_map(|repeats| [repeats, repeats]).collect();
+    let medians = interleaved(&repeats, plan.rounds, &mut |setting, last| {
         let threads = if setting % 2 == 0 { one } else { plan.threads };
-        search(index, queries, plan.k, plan.ef_search[setting / 2], threads)
-            .expect("the queries were checked");
-        step();
+        let (result, time) = timed(|| search(index, queries, plan.k, plan.ef_search[setting / 2], threads));
+        result.expect("the queries were checked");
+        if last {
+            step();
+        }
+        time
     });
     for (i, figures) in all.iter_mut().enumerate() {
-        let per_second = |time: Duration| (count * repeats[i]) as f64 / time.as_secs_f64();
+        let per_second = |time: Duration| count as f64 / time.as_secs_f64();
         figures.per_second_one = per_second(medians[2 * i]);
         figures.per_second_all = per_second(medians[2 * i + 1]);
         let mut times = Vec::with_capacity(count);
@@ -122,16 +125,23 @@ pub fn steps(plan: Plan<'_>) -> usize {
     plan.ef_search.len() * (1 + 2 * plan.rounds + 1)
 }
 
-/// The median time of each of `settings` settings: `run(setting)` is called for all of them in turn, `rounds` times.
+/// The median time of one run of each setting. All settings take turns, `rounds` times; at its turn setting `i` runs
+/// `repeats[i]` times, whose mean counts. `run(setting, last)` gives the time of one run; `last` marks the turn's end.
 ///
 /// # Panics
-/// If there is no round.
-pub fn interleaved(settings: usize, rounds: usize, run: &mut dyn FnMut(usize)) -> Vec<Duration> {
-    assert!(rounds > 0, "a median needs a round");
-    let mut times = vec![Vec::with_capacity(rounds); settings];
+/// If there is no round, or a setting is to run no times.
+pub fn interleaved(
+    repeats: &[usize],
+    rounds: usize,
+    run: &mut dyn FnMut(usize, bool) -> Duration,
+) -> Vec<Duration> {
+    assert!(rounds > 0 && !repeats.contains(&0), "a median needs a round, and a round a run");
+    let mut times = vec![Vec::with_capacity(rounds); repeats.len()];
     for _ in 0..rounds {
         for (setting, times) in times.iter_mut().enumerate() {
-            times.push(timed(|| run(setting)).1);
+            let count = repeats[setting];
+            let total: Duration = (1..=count).map(|i| run(setting, i == count)).sum();
+            times.push(total.div_f64(count as f64));
         }
     }
     times.iter_mut().map(|times| percentile(times, 50)).collect()
@@ -162,10 +172,17 @@ mod tests {
     }
 
     #[test]
-    fn settings_take_turns() {
-        let mut order = Vec::new();
-        let medians = interleaved(3, 2, &mut |setting| order.push(setting));
-        assert_eq!(order, [0, 1, 2, 0, 1, 2]);
-        assert_eq!(medians.len(), 3);
+    fn settings_take_turns_and_the_median_is_of_one_run() {
+        let mut made_up =
+            [10, 4, 2, 6, 1000, 900, 900, 900, 20, 1, 1, 1].map(Duration::from_millis).into_iter();
+        let mut calls = Vec::new();
+        let medians = interleaved(&[1, 3], 3, &mut |setting, last| {
+            calls.push((setting, last));
+            made_up.next().unwrap()
+        });
+        let turn = [(0, true), (1, false), (1, false), (1, true)];
+        assert_eq!(calls, [turn, turn, turn].concat());
+        // The second round was disturbed. The first setting took 10, 1000 and 20, the second on average 4, 900 and 1.
+        assert_eq!(medians, [20, 4].map(Duration::from_millis));
     }
 }

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::say;
 use lanewise_bench::convert::VectorSet;
 use lanewise_bench::dataset::{self, Elements};
-use lanewise_engine::index::{Dtype, Index, Metric};
+use lanewise_engine::index::{Dtype, Index, Kind, Metric, Params};
 use std::path::Path;
 
 /// Reads vectors; `space` chooses metric and element type by what the file holds.
@@ -22,6 +22,10 @@ pub(crate) fn vectors(
         )));
     }
     let (set, note) = VectorSet::of_matrix(matrix, dtype, metric)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    // At the door, so that an error names the file and its row, whatever is done with the vectors later.
+    let any = Index::new(Params { metric, dtype, kind: Kind::Flat, ..Params::new(set.dim) })?;
+    any.check_queries(set.as_vectors(), 1, 1)
         .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
     if let Some(note) = note {
         say(format_args!("note: {}: {note}", path.display()));

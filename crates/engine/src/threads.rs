@@ -47,15 +47,20 @@ impl Executor for Threads {
             return work(0);
         }
         thread::scope(|scope| {
-            for worker in 1..workers {
+            let work = &work;
+            let start = |worker| {
                 let builder = thread::Builder::new().name(format!("lanewise-{worker}"));
-                // A system that gives no more threads: the others do the work.
-                let _ = builder.spawn_scoped(scope, {
-                    let work = &work;
-                    move || work(worker)
-                });
-            }
+                builder.spawn_scoped(scope, move || work(worker))
+            };
+            // Where the system gives no more threads, those there are do the work.
+            let started: Vec<_> = (1..workers).map_while(|worker| start(worker).ok()).collect();
             work(0);
+            // Joined one by one, so that none is left when the call returns; the scope alone waits for their work only.
+            for thread in started {
+                if let Err(panic) = thread.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
         });
     }
 }

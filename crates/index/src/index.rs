@@ -5,7 +5,7 @@ use crate::executor::Executor;
 use crate::flat;
 use crate::hnsw::search::{Counts, Walker};
 use crate::hnsw::{Graph, build};
-use crate::memory::Column;
+use crate::memory::{Column, OutOfMemory};
 use crate::pool::{IDS, Pool};
 use crate::space::{Dtype, Metric, Probe, Space, Vectors};
 use lanewise_kernels::{Kernels, Slot};
@@ -217,6 +217,7 @@ impl Index {
         self.space.append(vectors);
         self.ids.owned().extend(&ids);
         match &mut self.known {
+            // `check_ids` made room.
             Some(known) if !ids.is_empty() => known.extend(&ids),
             // Positions serve as ids: a set of them would be out of date after this call.
             _ => self.known = None,
@@ -249,13 +250,19 @@ impl Index {
             return Err(AddError::IdsLen { ids: ids.len(), vectors: count });
         }
         let positions = if self.ids.is_empty() { self.len() } else { 0 };
-        let known =
-            self.known.get_or_insert_with(|| self.ids.iter().copied().chain(0..positions as i64).collect());
-        let mut new = HashSet::with_capacity(ids.len());
+        if self.known.is_none() {
+            self.known = Some(set(self.ids.iter().copied().chain(0..positions as i64), self.len())?);
+        }
+        let known = self.known.get_or_insert_default();
+        known.try_reserve(count).map_err(|_| no_memory_for(count))?;
+        let mut new = set(std::iter::empty(), count)?;
         if let Some(&id) = ids.iter().find(|id| known.contains(id) || !new.insert(**id)) {
             return Err(AddError::DuplicateId { id });
         }
-        Ok((0..positions as i64).chain(ids.iter().copied()).collect())
+        let mut all = Vec::new();
+        all.try_reserve_exact(positions + count).map_err(|_| no_memory_for(positions + count))?;
+        all.extend((0..positions as i64).chain(ids.iter().copied()));
+        Ok(all)
     }
 
     /// Forgets the vectors from `count` on, which nothing links to.
@@ -343,4 +350,16 @@ impl Index {
             distances: best.iter().map(|e| self.space.distance(e.key())).collect(),
         }
     }
+}
+
+/// A set of `ids`, with room for `len`.
+fn set(ids: impl Iterator<Item = i64>, len: usize) -> Result<HashSet<i64>, OutOfMemory> {
+    let mut set = HashSet::new();
+    set.try_reserve(len).map_err(|_| no_memory_for(len))?;
+    set.extend(ids);
+    Ok(set)
+}
+
+fn no_memory_for(ids: usize) -> OutOfMemory {
+    OutOfMemory { bytes: ids * size_of::<i64>() }
 }

@@ -124,8 +124,9 @@ impl Index {
     ) -> PyResult<Bound<'py, Self>> {
         let py = this.py();
         let index = this.get();
-        let batch = arrays::vectors("x", x, &index.params)?;
+        // Ids first: reading them can run Python code, and none may run once an array is lent.
         let ids = ids.map(arrays::ids).transpose()?;
+        let batch = arrays::vectors("x", x, &index.params)?;
         let vectors = batch.vectors();
         let mut watch = Watch::new(progress.then(|| Bar::new(py, batch.count)));
         let result = py.detach(|| {

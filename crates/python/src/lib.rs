@@ -5,6 +5,7 @@
 
 mod arguments;
 mod arrays;
+mod convert;
 mod errors;
 mod guard;
 mod index;

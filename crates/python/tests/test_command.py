@@ -57,5 +57,8 @@ def test_ctrl_c_ends_it() -> None:
         assert process.stderr.readline() == b"making vectors up\n"
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        try:
+            process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert process.returncode in (-signal.SIGINT, 130)

@@ -120,7 +120,10 @@ def interrupt(setup: str, call: str) -> list[str]:
         assert process.stdout.readline() == "ready\n"
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
+        try:
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 0
     return out.splitlines()
 

@@ -1,0 +1,78 @@
+//! `lanewise doctor`: it reports on any machine, whatever `LANEWISE_ISA` says.
+
+use crate::{Ended, lanewise};
+use serde_json::Value;
+
+fn doctor(isa: Option<&str>, args: &[&str]) -> Ended {
+    let mut command = lanewise();
+    command.arg("doctor").args(args);
+    if let Some(isa) = isa {
+        command.env("LANEWISE_ISA", isa);
+    }
+    Ended::of(command.output().unwrap())
+}
+
+fn json(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.out).unwrap()
+}
+
+const KERNELS: [&str; 5] = ["dot_f32", "l2_f32", "dot_i8", "l2_i8", "hamming_bits"];
+
+#[test]
+fn every_kernel_and_the_machine_are_reported() {
+    let ended = doctor(None, &[]).ok();
+    for word in
+        KERNELS.iter().chain(&["chiplet 0", "threads:", "huge pages", "in use", "LANEWISE_ISA is not set"])
+    {
+        assert!(ended.out.contains(word), "{word} is not in {}", ended.out);
+    }
+}
+
+#[test]
+fn json_says_the_same_for_programs() {
+    let report = json(&doctor(None, &["--json"]).ok());
+    let names: Vec<&str> =
+        report["kernels"].as_array().unwrap().iter().filter_map(|k| k["kernel"].as_str()).collect();
+    assert_eq!(names, KERNELS);
+    let usable = |level: &&Value| level["usable"] == true;
+    let best = report["levels"].as_array().unwrap().iter().rfind(usable).unwrap();
+    assert_eq!(report["level"], best["name"], "the highest usable level is in use");
+    assert_eq!((&report["problem"], &report["lanewise_isa"]), (&Value::Null, &Value::Null));
+    assert!(report["machine"]["threads"].as_u64().unwrap() >= 1);
+    assert!(!report["machine"]["chiplets"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_forced_level_shows_what_it_holds_back() {
+    let best = json(&doctor(None, &["--json"]).ok());
+    let forced = json(&doctor(Some("scalar"), &["--json"]).ok());
+    assert_eq!((&forced["level"], &forced["lanewise_isa"]), (&"scalar".into(), &"scalar".into()));
+    for (kernel, best) in
+        forced["kernels"].as_array().unwrap().iter().zip(best["kernels"].as_array().unwrap())
+    {
+        assert_eq!(kernel["isa"], "scalar");
+        let over = kernel["passed_over"].as_array().unwrap();
+        let Some(same) = over.iter().find(|variant| variant["isa"] == best["isa"]) else {
+            assert_eq!(best["isa"], "scalar", "{kernel}");
+            continue;
+        };
+        // What runs unforced can only be held back by force.
+        let reason = same["reason"].as_str().unwrap();
+        assert!(reason.contains("LANEWISE_ISA holds back") && !reason.contains("lacks"), "{reason}");
+    }
+    let text = doctor(Some("scalar"), &[]).ok().out;
+    assert!(text.contains("LANEWISE_ISA=\"scalar\""), "{text}");
+}
+
+#[test]
+fn a_wrong_level_is_reported_with_all_the_rest() {
+    for args in [&[][..], &["--json"]] {
+        let ended = doctor(Some("nonsense"), args);
+        assert_eq!(ended.code, Some(1));
+        assert!(ended.err.starts_with("error: LANEWISE_ISA=\"nonsense\"") && ended.err.lines().count() == 1);
+        assert!(ended.out.contains("nonsense") && ended.out.contains("hamming_bits"), "{}", ended.out);
+    }
+    let report = json(&doctor(Some("nonsense"), &["--json"]));
+    assert_eq!(report["level"], Value::Null);
+    assert!(report["problem"].as_str().unwrap().contains("unset it, or use one of"), "{report}");
+}
