@@ -86,7 +86,10 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         help="folder of idx files, .npz (train, test), .npy, .fvecs, .bvecs",
     )
     parser.add_argument(
-        "--queries", type=Path, metavar="PATH", help="queries of --data, where it holds none"
+        "--queries",
+        type=Path,
+        metavar="PATH",
+        help="queries of --data, where it holds none",
     )
     parser.add_argument(
         "--libraries",
@@ -117,7 +120,11 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         help="data and exact answers",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("bench-out"), metavar="DIR", help="where the records go"
+        "--out",
+        type=Path,
+        default=Path("bench-out"),
+        metavar="DIR",
+        help="where the records go",
     )
     parser.add_argument(
         "--quick",

@@ -51,7 +51,10 @@ class Source:
     def load(self) -> Dataset:
         """Reads and checks the files; BenchError says what is wrong with which."""
         if self.path.is_dir():
-            base, queries = read_idx(self.path / BASE_IDX), read_idx(self.path / QUERIES_IDX)
+            base, queries = (
+                read_idx(self.path / BASE_IDX),
+                read_idx(self.path / QUERIES_IDX),
+            )
         elif self.path.suffix == ".npz":
             base, queries = _read_npz(self.path)
         elif self.queries_path is None:

@@ -11,7 +11,15 @@ RECALL_TICKS = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 # The scale stretches towards recall 1, which itself lies at infinity.
 RECALL_MAX = 0.9995
 OUR_COLOURS = ("#c1121f", "#e07a00")
-PEER_COLOURS = ("#1d4e89", "#2a9d8f", "#57a773", "#7b8c2a", "#6a4c93", "#9d6bb5", "#c77dba")
+PEER_COLOURS = (
+    "#1d4e89",
+    "#2a9d8f",
+    "#57a773",
+    "#7b8c2a",
+    "#6a4c93",
+    "#9d6bb5",
+    "#c77dba",
+)
 MARKERS = "osD^vP<>X"
 
 
@@ -52,7 +60,10 @@ def draw(path: Path, title: str, rows: list[Row]) -> None:
     for panel, count in zip(panels[0], counts, strict=True):
         for row in rows:
             points = [
-                (min(row.recall(ef, count), RECALL_MAX), median(each["qps"] for each in readings))
+                (
+                    min(row.recall(ef, count), RECALL_MAX),
+                    median(each["qps"] for each in readings),
+                )
                 for ef, readings in row.searches[count].items()
             ]
             front = zip(*pareto(points), strict=True)

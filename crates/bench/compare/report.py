@@ -17,11 +17,17 @@ def markdown(title: str, facts: dict[str, str], plan: Plan, data: Dataset, resul
     done = [row for row in results.rows if row.reason is None]
     parts = [f"# {title}", _preface(facts, plan, data, results)]
     for threads in plan.threads:
-        parts += [f"## Queries a second, {_threads(threads)}", _speeds(results.rows, threads)]
+        parts += [
+            f"## Queries a second, {_threads(threads)}",
+            _speeds(results.rows, threads),
+        ]
     parts += ["## Build, memory, single queries", _costs(results.rows)]
     for ours in (row for row in done if row.library in OURS):
         peers = [row for row in done if row.library not in OURS]
-        parts += [f"## {ours.library} over each peer", _ratios(ours, peers, plan.threads)]
+        parts += [
+            f"## {ours.library} over each peer",
+            _ratios(ours, peers, plan.threads),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -46,7 +52,12 @@ def _preface(facts: dict[str, str], plan: Plan, data: Dataset, results: Results)
 
 
 def _speeds(rows: Sequence[Row], threads: int) -> str:
-    head = ["index", *(f"{target:.2f}" for target in TARGETS), "spread", "highest recall"]
+    head = [
+        "index",
+        *(f"{target:.2f}" for target in TARGETS),
+        "spread",
+        "highest recall",
+    ]
     body = []
     for row in rows:
         if row.reason is not None:
@@ -56,7 +67,14 @@ def _speeds(rows: Sequence[Row], threads: int) -> str:
         middle = at[0.95]
         highest = max(row.recall(ef, threads) for ef in row.searches[threads])
         spread = f"{middle.high / middle.low:.2f}" if middle else DASH
-        body.append([row.library, *(_qps(each) for each in at.values()), spread, f"{highest:.4f}"])
+        body.append(
+            [
+                row.library,
+                *(_qps(each) for each in at.values()),
+                spread,
+                f"{highest:.4f}",
+            ]
+        )
     return _table(head, body)
 
 

@@ -241,7 +241,11 @@ class TestReport:
         searches = {
             1: {
                 ef: [
-                    {"recall": recall, "qps": speed / ef * turn, "cpu_qps": 2 * speed / ef}
+                    {
+                        "recall": recall,
+                        "qps": speed / ef * turn,
+                        "cpu_qps": 2 * speed / ef,
+                    }
                     for turn in (1, 2)
                 ]
                 for ef, recall in ((10, 0.92), (50, 0.95), (100, 0.98))
@@ -257,7 +261,12 @@ class TestReport:
             Row("usearch-f32", "OSError: a | b\nc"),
         ]
         plan = Plan(
-            [row.library for row in rows], (10, 50, 100), [1], rounds=2, builds=1, seconds=1
+            [row.library for row in rows],
+            (10, 50, 100),
+            [1],
+            rounds=2,
+            builds=1,
+            seconds=1,
         )
         data = Dataset(random_u8(50), random_u8(5, seed=2))
         text = report.markdown(

@@ -112,11 +112,12 @@ static inline __m256i add_square_epi16(__m256i acc, __m256i a, __m256i b) {
 
 /* Bits of a byte by looking both its halves up (Mula), bytes summed to 64 bits by SAD. */
 static inline __m256i add_popcount(__m256i acc, __m256i v) {
-    const __m256i counts = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2,
-                                            3, 1, 2, 2, 3, 2, 3, 3, 4);
+    const __m256i counts = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2,
+                                            2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
     const __m256i low = _mm256_set1_epi8(0x0f);
-    const __m256i bits = _mm256_add_epi8(_mm256_shuffle_epi8(counts, _mm256_and_si256(v, low)),
-                                         _mm256_shuffle_epi8(counts, _mm256_and_si256(_mm256_srli_epi16(v, 4), low)));
+    const __m256i bits =
+        _mm256_add_epi8(_mm256_shuffle_epi8(counts, _mm256_and_si256(v, low)),
+                        _mm256_shuffle_epi8(counts, _mm256_and_si256(_mm256_srli_epi16(v, 4), low)));
     return _mm256_add_epi64(acc, _mm256_sad_epu8(bits, _mm256_setzero_si256()));
 }
 #define LW_OP hamming

@@ -79,10 +79,12 @@ static inline __m512i add_square_epi16(__m512i acc, __m512i a, __m512i b) {
 
 /* Bits of a byte by looking both its halves up (Mula), bytes summed to 64 bits by SAD. */
 static inline __m512i add_popcount(__m512i acc, __m512i v) {
-    const __m512i counts = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    const __m512i counts =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
     const __m512i low = _mm512_set1_epi8(0x0f);
-    const __m512i bits = _mm512_add_epi8(_mm512_shuffle_epi8(counts, _mm512_and_si512(v, low)),
-                                         _mm512_shuffle_epi8(counts, _mm512_and_si512(_mm512_srli_epi16(v, 4), low)));
+    const __m512i bits =
+        _mm512_add_epi8(_mm512_shuffle_epi8(counts, _mm512_and_si512(v, low)),
+                        _mm512_shuffle_epi8(counts, _mm512_and_si512(_mm512_srli_epi16(v, 4), low)));
     return _mm512_add_epi64(acc, _mm512_sad_epu8(bits, _mm512_setzero_si512()));
 }
 #define LW_OP hamming

@@ -53,10 +53,10 @@ struct lw_variant {
 enum lw_choice_status { LW_CHOSEN, LW_UNKNOWN_LEVEL, LW_LEVEL_NOT_ON_THIS_CPU };
 
 struct lw_choice {
-    const char *level;                                /* the level forced, or the highest that the CPU has whole */
-    uint32_t cpu;                                     /* features of the CPU */
-    uint32_t allowed;                                 /* features that kernels may use */
-    enum lw_choice_status status;                     /* on an error every slot is scalar */
+    const char *level;            /* the level forced, or the highest that the CPU has whole */
+    uint32_t cpu;                 /* features of the CPU */
+    uint32_t allowed;             /* features that kernels may use */
+    enum lw_choice_status status; /* on an error every slot is scalar */
     const struct lw_variant *slot[LW_KERNEL_COUNT];
 };
 

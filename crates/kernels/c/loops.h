@@ -103,8 +103,8 @@ void LW_NAME(_rows_)(const LW_ELEMENT *q, const LW_ELEMENT *base, size_t stride,
             row[r] = (const LW_ELEMENT *)(at + r * stride);
             ahead[r] = at + LW_STREAM_GROUP * stride + r * LW_LINE;
         }
-        LW_NAME(_group_)(q, row, LW_STREAM_GROUP, n, ahead, LW_STREAM_GROUP, LW_STREAM_GROUP * LW_LINE, 1, bias,
-                         out + k);
+        LW_NAME(_group_)(q, row, LW_STREAM_GROUP, n, ahead, LW_STREAM_GROUP, LW_STREAM_GROUP * LW_LINE, 1,
+                         bias, out + k);
     }
     for (; k < count; k++, at += stride) {
         const LW_ELEMENT *row = (const LW_ELEMENT *)at;
@@ -112,8 +112,8 @@ void LW_NAME(_rows_)(const LW_ELEMENT *q, const LW_ELEMENT *base, size_t stride,
     }
 }
 
-void LW_NAME(_ids_)(const LW_ELEMENT *q, const LW_ELEMENT *base, size_t stride, const uint32_t *ids, size_t count,
-                    size_t n, LW_RESULT *out) {
+void LW_NAME(_ids_)(const LW_ELEMENT *q, const LW_ELEMENT *base, size_t stride, const uint32_t *ids,
+                    size_t count, size_t n, LW_RESULT *out) {
 #define ROW(k) ((const char *)base + (size_t)ids[k] * stride)
     const size_t bytes = n * sizeof(LW_ELEMENT);
     for (size_t line = 0; line < LW_HEAD_LINES * LW_LINE && line < bytes; line += LW_LINE)
