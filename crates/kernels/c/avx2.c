@@ -12,12 +12,13 @@ static inline __m128i fold_epi32(__m256i v) {
     return _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
 }
 
-/* A sliding window of ones and zeros: the mask of the first k of eight lanes starts at 8 - k. */
-static const int32_t window[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+/* AVX2 masks no bytes, and a masked load of floats over an absent page faults under emulators and takes a slow path
+ * on CPUs: a copy through the stack reads no byte too many anywhere. */
 static inline __m256 tail_ps(const float *p, size_t k) {
-    return _mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(window + 8 - k)));
+    float buffer[8] = {0};
+    memcpy(buffer, p, k * sizeof *p);
+    return _mm256_loadu_ps(buffer);
 }
-/* AVX2 masks no bytes; a copy through the stack reads none too many. */
 static inline __m256i tail_epi8(const void *p, size_t k) {
     uint8_t buffer[32] = {0};
     memcpy(buffer, p, k);
