@@ -31,8 +31,8 @@ pub(crate) struct Params {
     pub(crate) seed: u64,
 }
 
-/// Slack of the neighbour selection in the base layer. Chosen on Fashion-MNIST and sentence embeddings, see
-/// docs/architecture.md.
+/// Slack of the neighbour selection in the base layer; the upper layers do without. Chosen on Fashion-MNIST and on
+/// sentence embeddings, see docs/architecture.md.
 pub(crate) const ALPHA: f32 = 1.1;
 
 /// Layers above the base of `node`: l or more with probability m^-l, from integers alone, so that all machines agree.
@@ -68,7 +68,7 @@ struct Links {
     to: Vec<Entry>,
 }
 
-/// Links the nodes `graph.linked..` of `space`, to which `graph` has been extended, batch by batch. Before each batch
+/// Links the nodes from `first` on, to which `graph` has been extended, batch by batch. Before each batch
 /// `proceed` hears how many are linked and may stop the build there. Returns the number linked and the work done.
 pub(crate) fn link(
     graph: &mut Graph,
@@ -214,22 +214,20 @@ impl Builder {
 
     fn take_in(&mut self, graph: &Graph, space: &Space, new: &Links) -> Links {
         if new.layer == 0 {
-            self.take_in_layer(graph.base(), graph, space, new, 2 * graph.m, ALPHA)
+            self.take_in_layer(graph.base(), space, new, 2 * graph.m, ALPHA)
         } else {
-            self.take_in_layer(graph.upper(new.layer), graph, space, new, graph.m, 1.0)
+            self.take_in_layer(graph.upper(new.layer), space, new, graph.m, 1.0)
         }
     }
 
     fn take_in_layer<L: Layer>(
         &mut self,
         layer: L,
-        graph: &Graph,
         space: &Space,
         new: &Links,
         most: usize,
         alpha: f32,
     ) -> Links {
-        let _ = graph;
         let old = layer.links(new.member);
         let old = &old[..old.iter().position(|&n| n == NONE).unwrap_or(old.len())];
         let to = if old.len() + new.to.len() <= most {
