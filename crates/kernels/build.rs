@@ -32,6 +32,8 @@ fn compile(name: &str, flags: &[&str]) {
         .opt_level(3)
         .flag("-ffp-contract=off")
         .flag("-fvisibility=hidden")
+        // Beyond a kernel's bound integer sums wrap, in scalar code as in vectors.
+        .flag("-fwrapv")
         .warnings(true)
         .extra_warnings(true)
         .flag_if_supported("-Wno-unused-function");

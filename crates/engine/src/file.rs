@@ -25,14 +25,16 @@ pub enum FileError {
 /// What the system says; nothing is left behind.
 pub fn save(index: &Index, path: &Path) -> Result<(), FileError> {
     let at = |error| FileError::Io { path: path.to_owned(), error };
-    let Some(name) = path.file_name() else {
-        return Err(at(io::Error::new(io::ErrorKind::InvalidInput, "path names no file")));
-    };
-    // Relaxed: only uniqueness matters.
-    static SAVES: AtomicU64 = AtomicU64::new(0);
-    let unique = format!("{}-{}", std::process::id(), SAVES.fetch_add(1, Ordering::Relaxed));
-    let temporary = path.with_file_name(format!(".{}.{unique}.tmp", name.to_string_lossy()));
-    let written = write(index, &temporary).and_then(|()| fs::rename(&temporary, path));
+    let invalid = |what| at(io::Error::new(io::ErrorKind::InvalidInput, what));
+    if path.file_name().is_none() {
+        return Err(invalid("path names no file"));
+    }
+    // A device or a pipe would be replaced, not written to.
+    if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+        return Err(invalid("there is something other than a file: give another path"));
+    }
+    let (mut file, temporary) = create_beside(path).map_err(at)?;
+    let written = write(index, &mut file).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // Best effort: the error that matters is the one above.
         let _ = fs::remove_file(&temporary);
@@ -40,8 +42,23 @@ pub fn save(index: &Index, path: &Path) -> Result<(), FileError> {
     written.and_then(|()| sync_folder(path)).map_err(at)
 }
 
-fn write(index: &Index, path: &Path) -> io::Result<()> {
-    let mut file = File::options().write(true).create_new(true).open(path)?;
+/// A new file in the folder of `path`. Its name may be taken by what a killed process left, or by a process of the same
+/// number in another container: then the next is tried.
+fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    // Relaxed: only uniqueness matters.
+    static SAVES: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let unique =
+            format!(".lanewise-{}-{}.tmp", std::process::id(), SAVES.fetch_add(1, Ordering::Relaxed));
+        let temporary = path.with_file_name(unique);
+        match File::options().write(true).create_new(true).open(&temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created.map(|file| (file, temporary)),
+        }
+    }
+}
+
+fn write(index: &Index, file: &mut File) -> io::Result<()> {
     for piece in index.image().pieces() {
         file.write_all(piece)?;
     }
@@ -67,11 +84,13 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 /// What the system says, and what is wrong with the contents.
 pub fn open(path: &Path) -> Result<Index, FileError> {
     let at = |error| FileError::Io { path: path.to_owned(), error };
-    let file = File::open(path).map_err(at)?;
-    let metadata = file.metadata().map_err(at)?;
+    // Asked before it is opened: opening a pipe would wait for a writer.
+    let metadata = fs::metadata(path).map_err(at)?;
     if !metadata.is_file() {
         return Err(at(io::Error::new(io::ErrorKind::InvalidInput, "not a file")));
     }
+    let file = File::open(path).map_err(at)?;
+    let metadata = file.metadata().map_err(at)?;
     let bytes: FileBytes = if metadata.len() == 0 {
         Arc::new(Vec::new())
     } else {

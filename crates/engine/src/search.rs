@@ -5,7 +5,7 @@ use lanewise_index::{Counts, Executor, Index, Neighbors, Scratch, SearchError, V
 use std::cell::RefCell;
 use std::sync::Mutex;
 
-/// Queries that one task takes: enough to share an exact search's blocks of rows, few enough to spread.
+/// The most queries that one task takes: enough to share an exact search's blocks of rows.
 const PER_TASK: usize = 32;
 
 /// The min(k, len) nearest vectors to each query, in the order of the queries, and the work done.
@@ -24,10 +24,12 @@ pub fn search(
         static SCRATCH: RefCell<Scratch> = RefCell::default();
     }
     let count = index.check_queries(queries, k, ef_search)?;
-    let tasks = count.div_ceil(PER_TASK);
+    // Few queries are spread evenly, a few tasks to each thread.
+    let per_task = count.div_ceil(4 * threads.workers()).min(PER_TASK);
+    let tasks = count.div_ceil(per_task);
     let parts: Vec<Mutex<(Vec<Neighbors>, Counts)>> = (0..tasks).map(|_| Mutex::default()).collect();
     threads.run(tasks, &|_, task| {
-        let range = task * PER_TASK..count.min((task + 1) * PER_TASK);
+        let range = task * per_task..count.min((task + 1) * per_task);
         let part = queries.slice(index.params().dim, range);
         let found = SCRATCH.with_borrow_mut(|scratch| index.search(part, k, ef_search, scratch));
         *parts[task].lock().expect("no task panics") = found.expect("the queries were checked");

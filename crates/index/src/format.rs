@@ -234,8 +234,10 @@ fn check_graph(graph: &Graph, nodes: usize) -> Result<(), &'static str> {
     ensure(graph.base.iter().all(in_base), "a link leads to no vector")?;
     ensure(graph.pilots.iter().all(|&n| (n as usize) < nodes), "a pilot is no vector")?;
     ensure(graph.pilots.windows(2).all(|w| w[0] < w[1]), "the pilots are not in order")?;
-    if nodes == 0 || (pilots == 0 && graph.starts.is_empty()) {
-        ensure(pilots == 0 && graph.upper.is_empty(), "upper layers without vectors")?;
+    if pilots == 0 {
+        // Without pilots the starts are none, or the one that ends them.
+        ensure(graph.starts.iter().all(|&s| s == 0) && graph.starts.len() <= 1, "starts without pilots")?;
+        ensure(graph.upper.is_empty(), "upper links without pilots")?;
         return ensure(graph.entry == NONE, "an entry without pilots");
     }
     ensure(graph.starts.len() == pilots + 1 && graph.starts[0] == 0, "the starts are not the pilots'")?;
@@ -244,8 +246,7 @@ fn check_graph(graph: &Graph, nodes: usize) -> Result<(), &'static str> {
         graph.starts[pilots] as usize * graph.m == graph.upper.len(),
         "the upper links are not the starts'",
     )?;
-    let entry_fits = if pilots == 0 { graph.entry == NONE } else { (graph.entry as usize) < pilots };
-    ensure(entry_fits, "the entry is no pilot")?;
+    ensure((graph.entry as usize) < pilots, "the entry is no pilot")?;
     for pilot in 0..pilots as u32 {
         for layer in 1..=graph.height(pilot) {
             let links = &graph.upper[graph.block(pilot, layer)..][..graph.m];

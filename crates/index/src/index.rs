@@ -35,6 +35,9 @@ impl Kind {
     }
 }
 
+/// Searches that keep one in so many of all vectors are exact.
+const EXACT_SHARE: usize = 8;
+
 /// What an index is made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
@@ -183,7 +186,8 @@ impl Index {
 
     /// Adds vectors, with ids if given (one each, unique), else numbered on from the first.
     ///
-    /// `proceed` hears how many of them are in, again and again, and may stop there. The index that results depends on
+    /// HNSW: `proceed` hears before each batch how many of them are in, and may stop there; a flat index is filled at
+    /// once. The index that results depends on
     /// the vectors, the parameters and the division into calls, never on the executor.
     ///
     /// # Errors
@@ -214,6 +218,7 @@ impl Index {
         self.graph.reserve(&heights)?;
         self.ids.reserve(ids.len())?;
 
+        let ids_before = self.ids.len();
         self.space.append(vectors);
         self.ids.owned().extend(&ids);
         match &mut self.known {
@@ -230,6 +235,10 @@ impl Index {
         let (done, counts) = build::link(&mut self.graph, &self.space, build, before, executor, &mut report);
         if done < before + count {
             self.truncate(done);
+            if done == before {
+                // Nothing came in: positions that were to become ids stay positions.
+                self.ids.owned().truncate(ids_before);
+            }
             return Err(AddError::Cancelled { added: done - before, total: count });
         }
         Ok(counts)
@@ -289,20 +298,23 @@ impl Index {
     ) -> Result<(Vec<Neighbors>, Counts), SearchError> {
         let count = self.check_queries(queries, k, ef_search)?;
         let k = k.min(self.len());
+        let ef = ef_search.max(k);
+        // A walk that keeps an eighth of all vectors compares most of them, at random places: in order is cheaper.
+        let graph = self.params.kind == Kind::Hnsw && k > 0 && ef < self.len() / EXACT_SHARE;
         let mut results = Vec::with_capacity(count);
         let mut counts = Counts::default();
         // Together only as many as share a block of rows while it is in cache.
-        let together = if self.params.kind == Kind::Flat { 32 } else { 1 };
+        let together = if graph { 1 } else { 32 };
         for first in (0..count).step_by(together) {
             let range = first..count.min(first + together);
             scratch.probes.resize_with(range.len().max(scratch.probes.len()), Probe::new);
             for (probe, i) in scratch.probes.iter_mut().zip(range.clone()) {
                 self.space.prepare(queries.slice(self.params.dim, i..i + 1), probe);
             }
-            if self.params.kind == Kind::Hnsw && k > 0 {
+            if graph {
                 scratch.walker.counts = Counts::default();
                 let walker = &mut scratch.walker;
-                walker.search(&self.graph, &self.space, &scratch.probes[0], ef_search.max(k));
+                walker.search(&self.graph, &self.space, &scratch.probes[0], ef);
                 counts.hops += walker.counts.hops;
                 counts.distances += walker.counts.distances;
                 if walker.pool.entries().len() >= k {

@@ -50,6 +50,17 @@ impl Pool {
         self.capacity = capacity.max(1);
     }
 
+    /// Makes the pool the best `k` of `all`.
+    pub(crate) fn fill(&mut self, mut all: Vec<Entry>, k: usize) {
+        if k < all.len() {
+            all.select_nth_unstable(k);
+            all.truncate(k);
+        }
+        all.sort_unstable();
+        self.reset(k);
+        self.entries = all;
+    }
+
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }

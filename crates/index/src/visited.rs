@@ -11,12 +11,8 @@ pub(crate) struct Visited {
 impl Visited {
     /// Empties the set and makes room for ids below `count`.
     pub(crate) fn reset(&mut self, count: usize) {
-        if self.touched.len() > self.words.len() {
-            self.words.fill(0);
-        } else {
-            for &word in &self.touched {
-                self.words[word as usize] = 0;
-            }
+        for &word in &self.touched {
+            self.words[word as usize] = 0;
         }
         self.touched.clear();
         let words = count.div_ceil(64);
@@ -44,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reset_forgets_all_of_a_large_search_and_of_a_small_one() {
+    fn a_reset_forgets_all() {
         let mut visited = Visited::default();
         for step in [1, 64, 997] {
             visited.reset(10_000);

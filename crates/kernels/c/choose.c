@@ -29,6 +29,8 @@ static const struct {
 
 enum { VARIANTS = sizeof variants / sizeof *variants, LEVELS = sizeof levels / sizeof *levels };
 
+uint32_t lw_kernel_count(void) { return LW_KERNEL_COUNT; }
+
 const struct lw_variant *lw_variants(size_t *count) {
     *count = VARIANTS;
     return variants;

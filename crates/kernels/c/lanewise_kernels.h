@@ -60,6 +60,9 @@ struct lw_choice {
     const struct lw_variant *slot[LW_KERNEL_COUNT];
 };
 
+/* LW_KERNEL_COUNT, for callers in other languages to compare with their own. */
+uint32_t lw_kernel_count(void);
+
 /* Every variant compiled into this library. */
 const struct lw_variant *lw_variants(size_t *count);
 

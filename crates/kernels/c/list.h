@@ -2,7 +2,8 @@
  * lookup, the test loops and docs/kernels.md are all made from these lines.
  *
  *   LW_KERNELS:   X(op, type, element, result, bound)      bound: largest count of elements that is exact
- *   LW_VARIANTS_*: X(op, type, isa, needs)                 needs: every CPU feature that the code uses
+ *   LW_VARIANTS_*: X(op, type, isa, needs)                 needs: every CPU feature that its file is compiled for,
+ *                                                          since the compiler may use any of them anywhere in it
  *
  * Within a kernel, a later variant is preferred over an earlier one; scalar fills every slot.
  * Sizes count elements (bytes for `bits`). Results: dot = sum a*b, l2 = sum (a-b)^2, hamming = bits that differ.
@@ -31,12 +32,12 @@
     X(dot, i8, avx2, LW_AVX2)                                                                                \
     X(l2, i8, avx2, LW_AVX2)                                                                                 \
     X(hamming, bits, avx2, LW_AVX2)                                                                          \
-    X(dot, f32, avx512, LW_AVX512F)                                                                          \
-    X(l2, f32, avx512, LW_AVX512F)                                                                           \
+    X(dot, f32, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                                                          \
+    X(l2, f32, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                                                           \
     X(dot, i8, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                               \
     X(l2, i8, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                                \
-    X(hamming, bits, avx512, LW_AVX512F | LW_AVX512BW)                                                       \
-    X(dot, i8, avx512vnni, LW_AVX512F | LW_AVX512BW | LW_AVX512VNNI)                                         \
+    X(hamming, bits, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                                       \
+    X(dot, i8, avx512vnni, LW_AVX512F | LW_AVX512BW | LW_AVX512VL | LW_AVX512VNNI)                                         \
     X(l2, i8, avx512vnni, LW_AVX512F | LW_AVX512BW | LW_AVX512VL | LW_AVX512VNNI)                            \
     X(hamming, bits, avx512vpopcntdq, LW_AVX512F | LW_AVX512BW | LW_AVX512VPOPCNTDQ)
 

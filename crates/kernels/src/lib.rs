@@ -11,6 +11,7 @@ mod rows;
 pub use kernel::Kernel;
 pub use rows::Rows;
 use std::ffi::CString;
+use std::sync::OnceLock;
 
 /// Bytes that rows are aligned to: one cache line, one 512-bit register. A load that crosses a line costs half as much
 /// again.
@@ -73,10 +74,15 @@ impl Kernels {
     /// # Errors
     /// If `LANEWISE_ISA` does not name a level that this CPU can run.
     pub fn get() -> Result<Self, IsaError> {
-        let choice = raw::chosen();
-        let name = std::env::var_os("LANEWISE_ISA").unwrap_or_default();
-        // SAFETY: chosen for this CPU.
-        unsafe { Self::from_choice(choice, &name.to_string_lossy()) }
+        // With the choice goes the name that led to it, whatever the variable says later.
+        static CHOSEN: OnceLock<Result<Kernels, IsaError>> = OnceLock::new();
+        let chosen = CHOSEN.get_or_init(|| {
+            let choice = raw::chosen();
+            let name = std::env::var_os("LANEWISE_ISA").unwrap_or_default();
+            // SAFETY: chosen for this CPU.
+            unsafe { Self::from_choice(choice, &name.to_string_lossy()) }
+        });
+        chosen.clone()
     }
 
     /// The set at `level`, whatever `LANEWISE_ISA` says.

@@ -19,7 +19,7 @@ pub(crate) struct Variant {
 // SAFETY: the pointers lead to constants of the library.
 unsafe impl Sync for Variant {}
 
-/// Number of kernels in `list.h`; a test compares it with the library's own.
+/// Number of kernels in `list.h`; compared with the library's own before a `Choice` is taken from it.
 pub(crate) const KERNELS: usize = 5;
 
 #[repr(C)]
@@ -33,6 +33,7 @@ pub(crate) struct Choice {
 
 unsafe extern "C" {
     fn lw_variants(count: *mut usize) -> *const Variant;
+    fn lw_kernel_count() -> u32;
     fn lw_bound(kernel: u32) -> usize;
     fn lw_level(i: usize, features: *mut u32) -> *const c_char;
     fn lw_feature_name(bit: u32) -> *const c_char;
@@ -106,12 +107,20 @@ pub(crate) fn cpu_features() -> u32 {
     unsafe { lw_cpu_features() }
 }
 
+/// The library must agree on the size of a `Choice`.
+fn check_count() {
+    // SAFETY: returns a constant.
+    assert_eq!(unsafe { lw_kernel_count() } as usize, KERNELS, "list.h and raw.rs differ");
+}
+
 pub(crate) fn choose(level: Option<&CStr>, cpu: u32) -> Choice {
-    // SAFETY: NULL or a NUL-terminated string.
+    check_count();
+    // SAFETY: NULL or a NUL-terminated string, and a result of the size that was checked.
     unsafe { lw_choose(level.map_or(std::ptr::null(), CStr::as_ptr), cpu) }
 }
 
 pub(crate) fn chosen() -> &'static Choice {
-    // SAFETY: the library returns its own constant, made before it returns.
+    check_count();
+    // SAFETY: the library returns its own constant, made before it returns, of the size that was checked.
     unsafe { &*lw_chosen() }
 }

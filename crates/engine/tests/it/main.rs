@@ -96,6 +96,35 @@ fn a_failed_save_names_the_file_and_leaves_nothing() {
     assert!(save(&built, Path::new("/")).is_err());
 }
 
+/// What a killed process of the same number left does not stand in the way, and is not ours to delete.
+#[test]
+fn a_name_that_is_taken_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    for i in 0..200 {
+        fs::write(folder.path().join(format!(".lanewise-{}-{i}.tmp", std::process::id())), "theirs").unwrap();
+    }
+    let path = folder.path().join("a");
+    save(&index(10, &Inline), &path).unwrap();
+    assert_eq!(open(&path).unwrap().len(), 10);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 201);
+}
+
+/// A pipe (a device, …) is neither replaced nor waited for.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_left_alone() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    assert!(matches!(save(&index(10, &Inline), &path), Err(FileError::Io { .. })));
+    assert!(matches!(open(&path), Err(FileError::Io { .. })));
+    assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
+    // A name as long as names may be: the temporary one is not longer.
+    let long = folder.path().join("x".repeat(255));
+    save(&index(10, &Inline), &long).unwrap();
+}
+
 #[test]
 fn what_is_no_index_is_named() {
     let folder = tempfile::tempdir().unwrap();

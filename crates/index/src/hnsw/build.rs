@@ -1,13 +1,15 @@
 //! Insertion in batches, reproducible at any number of workers.
 //!
 //!   for each batch of new nodes (few while the graph is small, then up to BATCH):
-//!     1. in parallel, each new node searches the graph as it stands and selects its neighbours
+//!     1. in parallel, each new node searches the graph as it stands and selects its neighbours from what it finds there
+//!        and from the nodes before it in the batch
 //!     2. their links are written
 //!     3. in parallel, each node that was linked to takes the new ones into its own links, selecting again if full
 //!     4. those are written
 //!
-//! Nodes of one batch do not see each other in step 1; a batch is at most 1/SHARE of the graph so that few true
-//! neighbours are missed, and later batches link what lies around them.
+//! The searches of step 1 do not see the batch, so a node compares itself with the nodes before it there one by one:
+//! without that, vectors that come in order (one cluster after another, a time series) would not find each other.
+//! A batch is at most 1/SHARE of the graph, which bounds that work.
 
 use super::graph::{Graph, Layer, NONE};
 use super::search::{Counts, Walker};
@@ -58,6 +60,7 @@ struct Builder {
     candidates: Vec<Entry>,
     keys: Vec<i32>,
     ids: Vec<u32>,
+    vectors: Vec<u32>,
 }
 
 /// New links of one node: in layer `layer` (0: base), from `member` to each of `to`, with the distances' keys.
@@ -128,7 +131,7 @@ fn search_all(
     let found: Vec<Mutex<Vec<Links>>> = nodes.clone().map(|_| Mutex::default()).collect();
     executor.run(nodes.len(), &|worker, i| {
         let node = (nodes.start + i) as u32;
-        let links = lock(&builders[worker]).search(graph, space, params, node);
+        let links = lock(&builders[worker]).search(graph, space, params, nodes.start as u32, node);
         *lock(&found[i]) = links;
     });
     found
@@ -182,34 +185,55 @@ impl Builder {
             candidates: Vec::new(),
             keys: Vec::new(),
             ids: Vec::new(),
+            vectors: Vec::new(),
         }
     }
 
-    fn search(&mut self, graph: &Graph, space: &Space, params: Params, node: u32) -> Vec<Links> {
-        let pilot = graph.pilots.binary_search(&node).ok();
-        let height = pilot.map_or(0, |p| graph.height(p as u32));
-        let top = graph.top();
+    /// The links of `node`, whose batch starts at `first`.
+    fn search(&mut self, graph: &Graph, space: &Space, params: Params, first: u32, node: u32) -> Vec<Links> {
+        let pilot = graph.pilots.binary_search(&node).ok().map(|pilot| pilot as u32);
+        let height = pilot.map_or(0, |pilot| graph.height(pilot));
         space.load(node, &mut self.probe);
         let start = self.walker.descend(graph, space, &self.probe, height + 1);
         let mut starts = vec![start];
         let mut found = Vec::new();
-        // Above the graph's top there is nobody yet to be linked with.
-        for layer in (1..=height.min(top)).rev() {
-            self.walker.walk(&graph.upper(layer), space, &self.probe, &starts, params.ef_construction);
-            let entries = self.walker.pool.entries();
-            self.selector.select(space, entries, graph.m, 1.0, |p| graph.pilots[p as usize]);
-            starts.clear();
-            starts.extend(entries.first().map(|e| e.id()));
-            let member = pilot.expect("a node with layers is a pilot") as u32;
-            found.push(Links { layer, member, to: self.selector.taken.clone() });
+        if let Some(pilot) = pilot {
+            let vector = |p: u32| graph.pilots[p as usize];
+            let batch = graph.pilots.partition_point(|&n| n < first) as u32;
+            // Above the graph's top there is nobody yet to be linked with.
+            for layer in (1..=height.min(graph.top())).rev() {
+                self.walker.walk(&graph.upper(layer), space, &self.probe, &starts, params.ef_construction);
+                starts.clear();
+                starts.extend(self.walker.pool.entries().first().map(|e| e.id()));
+                self.ids.clear();
+                self.ids.extend((batch..pilot).filter(|&p| graph.height(p) >= layer));
+                self.meet(space, vector);
+                self.selector.select(space, self.walker.pool.entries(), graph.m, 1.0, vector);
+                found.push(Links { layer, member: pilot, to: self.selector.taken.clone() });
+            }
         }
         for start in &mut starts {
             *start = if *start == NONE { 0 } else { graph.pilots[*start as usize] };
         }
         self.walker.walk(&graph.base(), space, &self.probe, &starts, params.ef_construction);
+        self.ids.clear();
+        self.ids.extend(first..node);
+        self.meet(space, |n| n);
         self.selector.select(space, self.walker.pool.entries(), graph.m, ALPHA, |n| n);
         found.push(Links { layer: 0, member: node, to: self.selector.taken.clone() });
         found
+    }
+
+    /// Adds the members `self.ids`, which no walk can reach yet, to what the walk found, if they are near enough.
+    fn meet(&mut self, space: &Space, vector: impl Fn(u32) -> u32) {
+        self.vectors.clear();
+        self.vectors.extend(self.ids.iter().map(|&member| vector(member)));
+        self.keys.resize(self.vectors.len(), 0);
+        space.keys_of(&self.probe, &self.vectors, &mut self.keys);
+        self.selector.distances += self.vectors.len() as u64;
+        for (&key, &member) in self.keys.iter().zip(&self.ids) {
+            self.walker.pool.push(Entry::new(key, member));
+        }
     }
 
     fn take_in(&mut self, graph: &Graph, space: &Space, new: &Links) -> Links {

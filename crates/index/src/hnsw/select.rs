@@ -45,6 +45,10 @@ impl Selector {
         vector: impl Fn(u32) -> u32,
     ) {
         self.taken.clear();
+        // Copies of the new vector itself: half the places at most, and of more the last, whose places are still free.
+        let copies = candidates.partition_point(|e| space.distance(e.key()) <= space.identical());
+        let (copies, candidates) = candidates.split_at(copies);
+        self.taken.extend_from_slice(&copies[copies.len().saturating_sub(most / 2)..]);
         for block in candidates.chunks(BLOCK) {
             self.open.clear();
             self.open.extend_from_slice(block);
@@ -77,7 +81,7 @@ impl Selector {
         let mut keys = self.keys.iter();
         self.open.retain(|candidate| {
             let between = space.distance(*keys.next().expect("one key each"));
-            // Of identical vectors one is enough: they would fill every place and cut themselves off.
+            // Of vectors identical to each other one is enough: more would fill every place.
             between > identical && slack * between >= space.distance(candidate.key())
         });
     }

@@ -147,10 +147,11 @@ proptest! {
     fn forged_files_do_no_harm(
         space in 0usize..7,
         kind in 0usize..2,
+        empty in any::<bool>(),
         edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..6),
     ) {
         let (dtype, metric) = SPACES[space];
-        let (index, _) = small(dtype, metric, Kind::ALL[kind], 40);
+        let (index, _) = small(dtype, metric, Kind::ALL[kind], if empty { 0 } else { 40 });
         let mut bytes = image(&index);
         for (at, value, early) in edits {
             // The header and the graph, which stands at the end, are where harm could come from.
@@ -168,6 +169,26 @@ proptest! {
             }
             // Errors are fine here, panics are not.
             let _ = opened.add(queries.vectors(), None, &Inline, &mut go_on);
+        }
+    }
+}
+
+/// Sections that an empty index does not have, forged into its file.
+#[test]
+fn starts_without_pilots_are_refused() {
+    for kind in Kind::ALL {
+        for starts in [&[7u32][..], &[u32::MAX], &[1, 2, 3], &[0, 0]] {
+            let mut bytes = image(&small(Dtype::F32, Metric::L2, kind, 0).0);
+            bytes.truncate(512);
+            bytes.extend(starts.iter().flat_map(|s| s.to_le_bytes()));
+            bytes.resize(576, 0);
+            let mut put = |at: usize, value: u64| bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            put(16, 576);
+            put(128 + 5 * 32 + 8, starts.len() as u64 * 4);
+            put(128 + 6 * 32, 576);
+            forge(&mut bytes);
+            let error = open(&bytes).err().expect("refused");
+            assert_eq!(error, FormatError::Invalid { what: "starts without pilots" }, "{kind:?} {starts:?}");
         }
     }
 }

@@ -59,6 +59,63 @@ fn seeds_give_different_graphs_and_the_same_recall() {
     assert_eq!(image(1), image(1));
 }
 
+/// Vectors that come in order (a line, a random walk, one cluster after another) are found like any others: the nodes of
+/// a batch, all new to the graph's region, must find each other.
+#[test]
+fn vectors_in_order_are_found() {
+    let mut random = Random(43);
+    let mut step = || (random.next() >> 40) as f32 / (1 << 24) as f32 - 0.5;
+    let line: Vec<f32> = (0..8000).map(|i| i as f32).collect();
+    let mut walk = vec![0.0; 16];
+    for i in 0..7999 * 16 {
+        walk.push(walk[i] + step());
+    }
+    let clusters: Vec<f32> =
+        (0..60 * 100 * 16).map(|i| ((i / 1600 * 7919 + i % 16 * 104_729) % 97) as f32 + step()).collect();
+    for (name, dim, data) in [("line", 1, line), ("walk", 16, walk), ("clusters", 16, clusters)] {
+        let queries = Data::F32(data.chunks(dim).step_by(37).flatten().copied().collect());
+        let data = Data::F32(data);
+        let exact = search(&build(params(Dtype::F32, Metric::L2, dim, Kind::Flat), &data), &queries, 10, 1);
+        let usual = Params { m: 16, ef_construction: 200, ..params(Dtype::F32, Metric::L2, dim, Kind::Hnsw) };
+        let found = recall(&search(&build(usual, &data), &queries, 10, 100), &exact);
+        assert!(found >= 0.9, "{name}: recall@10 {found}");
+    }
+}
+
+/// Copies of a vector among others are all as near: none is passed over for one that is farther.
+#[test]
+fn copies_are_found_before_what_is_farther() {
+    for (dtype, metric) in [(Dtype::F32, Metric::L2), (Dtype::F32, Metric::Cosine), (Dtype::I8, Metric::L2)] {
+        for copies in [20, 200, 1000] {
+            let others = Data::clustered(dtype, 32, 6000, 44);
+            let one = Data::clustered(dtype, 32, 1, 45);
+            let mut index = Index::new(params(dtype, metric, 32, Kind::Hnsw)).unwrap();
+            index.add(others.vectors(), None, &Inline, &mut go_on).unwrap();
+            for _ in 0..copies {
+                index.add(one.vectors(), None, &Inline, &mut go_on).unwrap();
+            }
+            let found = &search(&index, &one, copies.min(60), 100)[0];
+            let nearest = found.distances.iter().filter(|&&d| d <= 1e-6).count();
+            assert!(nearest * 10 >= copies.min(60) * 9, "{dtype:?} {metric:?}: {nearest} of {copies} copies");
+        }
+    }
+}
+
+/// Against sorting everything, where keeping the best in order would take time by the square.
+#[test]
+fn very_many_results() {
+    let data = Data::clustered(Dtype::I8, 8, 5000, 46);
+    let queries = Data::clustered(Dtype::I8, 8, 2, 47);
+    let index = build(params(Dtype::I8, Metric::L2, 8, Kind::Hnsw), &data);
+    let all = search(&index, &queries, 9000, 10);
+    for k in [1024, 1025, 4999, 5000] {
+        for (some, all) in search(&index, &queries, k, 10).iter().zip(&all) {
+            assert_eq!(some.ids[..], all.ids[..k]);
+            assert!(some.distances.is_sorted());
+        }
+    }
+}
+
 /// Many identical vectors hide each other in the graph; the answer is still full.
 #[test]
 fn identical_vectors_do_not_cost_results() {
