@@ -32,12 +32,12 @@
     X(dot, i8, avx2, LW_AVX2)                                                                                \
     X(l2, i8, avx2, LW_AVX2)                                                                                 \
     X(hamming, bits, avx2, LW_AVX2)                                                                          \
-    X(dot, f32, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                                                          \
-    X(l2, f32, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                                                           \
+    X(dot, f32, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                              \
+    X(l2, f32, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                               \
     X(dot, i8, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                               \
     X(l2, i8, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                                \
-    X(hamming, bits, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                                       \
-    X(dot, i8, avx512vnni, LW_AVX512F | LW_AVX512BW | LW_AVX512VL | LW_AVX512VNNI)                                         \
+    X(hamming, bits, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                         \
+    X(dot, i8, avx512vnni, LW_AVX512F | LW_AVX512BW | LW_AVX512VL | LW_AVX512VNNI)                           \
     X(l2, i8, avx512vnni, LW_AVX512F | LW_AVX512BW | LW_AVX512VL | LW_AVX512VNNI)                            \
     X(hamming, bits, avx512vpopcntdq, LW_AVX512F | LW_AVX512BW | LW_AVX512VPOPCNTDQ)
 
