@@ -16,16 +16,23 @@ help:
 	@echo 'make doctor  what this machine has and which kernels run'
 	@echo 'make check   lints, formats, tiers, generated files'
 	@echo 'make fix     formats, regenerates'
+	@echo 'make clean   removes what was built; the data in $(CACHE) stays'
+	@echo
+	@echo 'PYTHON=/path/to/python3 makes the virtual environment, CACHE=folder keeps the data,'
+	@echo 'BENCH_ARGS=... goes to the comparison (BENCH_ARGS=--help lists what it takes)'
 
 demo: $(VENV)/.lanewise
-	@$(BIN)/python -m lanewise.demo --cache $(CACHE) $(if $(DEMO_ALL),--all) $(if $(QUERY),--query "$$QUERY")
-export QUERY
+	@$(BIN)/python -m lanewise.demo --cache "$(CACHE)"
+# As the user wrote them: a query may hold dollar signs, which make must not read. The program looks in its environment.
+override QUERY := $(value QUERY)
+override DEMO_ALL := $(value DEMO_ALL)
+export QUERY DEMO_ALL
 
 test: $(VENV)/.tools
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh scripts/test
 
 bench: $(VENV)/.bench
-	@cd crates/bench && ../../$(BIN)/python -m compare --cache ../../$(CACHE) --out ../../bench-out $(BENCH_ARGS)
+	@cd crates/bench && ../../$(BIN)/python -m compare --cache "$(abspath $(CACHE))" --out ../../bench-out $(BENCH_ARGS)
 
 doctor:
 	@cargo run -q --release -p lanewise-cli --bin lanewise -- doctor

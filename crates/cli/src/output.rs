@@ -10,6 +10,9 @@ pub(crate) fn check(path: &Path, force: bool, inputs: &[&Path]) -> Result<(), Fa
     if path.file_name().is_none() || path.is_dir() {
         return usage("is a folder: name a file");
     }
+    if path.metadata().is_ok_and(|m| !m.is_file()) {
+        return usage("is a device or a pipe, which cannot be replaced: name a file");
+    }
     let place = |path: &Path| path.canonicalize().ok();
     if inputs.iter().any(|input| place(input).is_some_and(|input| Some(input) == place(path))) {
         return usage("is an input of this very command: name another file");

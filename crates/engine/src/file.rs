@@ -33,6 +33,8 @@ pub fn save(index: &Index, path: &Path) -> Result<(), FileError> {
     if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
         return Err(invalid("there is something other than a file: give another path"));
     }
+    // What a link leads to is replaced, not the link.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (mut file, temporary) = create_beside(path).map_err(at)?;
     let written = write(index, &mut file).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {

@@ -13,14 +13,19 @@ pub fn allowed() -> NonZeroUsize {
     *ALLOWED.get_or_init(|| lanewise_topology::Machine::detect().threads())
 }
 
+const FOUR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+const MANY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+
 /// Runs tasks on this many threads, the caller's own among them.
 #[derive(Clone, Copy, Debug)]
 pub struct Threads(NonZeroUsize);
 
 impl Threads {
-    /// `count` threads; all that are [`allowed`] if none is given.
+    /// `count` threads; all that are [`allowed`] if none is given. Beyond four for each that is allowed (and 64), more
+    /// would only cost time to start: so many then.
     pub fn new(count: Option<NonZeroUsize>) -> Self {
-        Threads(count.unwrap_or_else(allowed))
+        let most = allowed().saturating_mul(FOUR).max(MANY);
+        Threads(count.map_or_else(allowed, |count| count.min(most)))
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn ids(given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
         return Ok(Vec::new());
     }
     if boolean || array.dtype().getattr("kind")?.extract::<char>()? == 'f' {
-        let message = "ids must be integers, not floats or bools: convert them with ids.astype(np.int64)";
+        let message = "ids must be integers that int64 holds, not floats or bools: convert them with ids.astype(np.int64)";
         return Err(dtype_error(py, "ids", message));
     }
     converted::<Id>("ids", &array)
@@ -142,7 +142,12 @@ fn read<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
             Some(array.call_method1("astype", (dtype.call_method1("newbyteorder", ("=",))?,))?)
         }
         _ => {
-            let message = format!("{name} has dtype {dtype}: use an array of floats, integers or bools");
+            let remedy = match (name, kind) {
+                ("ids", _) => "use an array of integers",
+                (_, 'O') => "convert it to numbers first, with .astype(np.float32) or .to_numpy(np.float32)",
+                _ => "use an array of floats, integers or bools",
+            };
+            let message = format!("{name} has dtype {dtype}: {remedy}");
             return Err(dtype_error(py, name, message));
         }
     };

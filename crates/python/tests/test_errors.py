@@ -19,7 +19,7 @@ CREATE: dict[str, tuple[Callable[[], Any], type[Exception], str, str]] = {
     "dim zero": (lambda: Index(0), ArgumentError, "dim", "dim=0 is not between 1 and 65536"),
     "dim large": (lambda: Index(65537), ArgumentError, "dim", "not between 1 and 65536"),
     "dim huge": (lambda: Index(10**30), ArgumentError, "dim", "exceeds 64 bits"),
-    "dim negative": (lambda: Index(-1), ArgumentError, "dim", "dim=-1 is negative"),
+    "dim negative": (lambda: Index(-1), ArgumentError, "dim", "dim=-1 must not be negative"),
     "dim float": (lambda: Index(8.0), DtypeError, "dim", "must be an integer, not float"),
     "dim text": (lambda: Index("8"), DtypeError, "dim", "must be an integer, not str"),
     "metric": (lambda: Index(8, metric="euclid"), ArgumentError, "metric", '"l2", "ip", "cosine"'),
@@ -43,7 +43,12 @@ CREATE: dict[str, tuple[Callable[[], Any], type[Exception], str, str]] = {
         "ef_construction",
         "betw",
     ),
-    "seed negative": (lambda: Index(8, seed=-1), ArgumentError, "seed", "seed=-1 is negative"),
+    "seed negative": (
+        lambda: Index(8, seed=-1),
+        ArgumentError,
+        "seed",
+        "seed=-1 must not be negative",
+    ),
     "seed large": (lambda: Index(8, seed=2**64), ArgumentError, "seed", "2\\*\\*64 - 1"),
 }
 
@@ -92,7 +97,7 @@ SEARCH: dict[str, tuple[Callable[[Index], Any], type[Exception], str, str]] = {
     "NaN": (lambda i: i.search(spoiled(np.nan)), ArgumentError, "q", "q: vector 3 has NaN"),
     "zero": (lambda i: i.search(X[0] * 0), ArgumentError, "q", "vector 0 is zero"),
     "k zero": (lambda i: i.search(X, 0), ArgumentError, "k", "k=0: ask for at least one"),
-    "k negative": (lambda i: i.search(X, -1), ArgumentError, "k", "k=-1 is negative"),
+    "k negative": (lambda i: i.search(X, -1), ArgumentError, "k", "k=-1 must not be negative"),
     "k float": (lambda i: i.search(X, 1.0), DtypeError, "k", "k must be an integer, not float"),
     "k none": (lambda i: i.search(X, None), DtypeError, "k", "not NoneType"),
     "k huge": (lambda i: i.search(X, 10**40), ArgumentError, "k", "exceeds 64 bits"),

@@ -157,3 +157,16 @@ fn an_opened_index_can_be_extended() {
         assert_eq!(open(&path).unwrap().len(), 500);
     }
 }
+
+/// A link stays a link; the file that it leads to is replaced.
+#[cfg(unix)]
+#[test]
+fn a_link_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+    save(&index(10, &Inline), &file).unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    save(&index(20, &Inline), &link).unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(open(&file).unwrap().len(), 20);
+}

@@ -217,7 +217,7 @@ def _run(command: list[str], place: Path | None = None) -> bytes:
         answer = subprocess.run(
             command,
             cwd=place,
-            env={**os.environ, "LC_ALL": "C"},
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_CLIENT_SECONDS_MAX,
