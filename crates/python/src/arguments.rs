@@ -92,7 +92,11 @@ fn integer<T: TryFrom<u64>>(name: &str, given: Given<'_, '_>) -> PyResult<T> {
         .map_err(|_| dtype_error(py, name, format!("{name} must be an integer, not {}", type_name(given))))?;
     let value = index.extract::<u64>().ok().and_then(|value| T::try_from(value).ok());
     value.ok_or_else(|| {
-        let wrong = if index.lt(0).unwrap_or(false) { "must not be negative" } else { "exceeds 64 bits: at most 2**64 - 1" };
+        let wrong = if index.lt(0).unwrap_or(false) {
+            "must not be negative"
+        } else {
+            "exceeds 64 bits: at most 2**64 - 1"
+        };
         argument(py, name, format!("{name}={index} {wrong}"))
     })
 }
