@@ -5,7 +5,7 @@
 
 use crate::error::VectorError;
 use crate::memory::{Column, FileBytes, OutOfMemory};
-use lanewise_kernels::{ALIGN, Kernels, Rows};
+use lanewise_kernels::{ALIGN, Kernel, Kernels, Rows};
 use std::ops::Range;
 
 /// How the difference of two vectors is measured. Smaller is nearer for each.
@@ -192,21 +192,6 @@ impl Space {
         dim: usize,
         kernels: Kernels,
     ) -> Result<Self, VectorError> {
-        let rows = Column::new();
-        let corrections = Column::new();
-        Self::of_columns(dtype, metric, dim, kernels, 0, rows, corrections)
-    }
-
-    /// A space around stored vectors. The columns' lengths must be those that `stored_bytes` gives.
-    pub(crate) fn of_columns(
-        dtype: Dtype,
-        metric: Metric,
-        dim: usize,
-        kernels: Kernels,
-        count: usize,
-        rows: Column<u8>,
-        corrections: Column<i32>,
-    ) -> Result<Self, VectorError> {
         let fits = (dtype == Dtype::Bits) == (metric == Metric::Hamming);
         if !fits {
             return Err(VectorError::MetricOfDtype { metric: metric.name(), dtype: dtype.name() });
@@ -220,7 +205,8 @@ impl Space {
             return Err(VectorError::Dim { dim, max, dtype: dtype.name() });
         }
         let stride = dtype.vector_bytes(dim).next_multiple_of(ALIGN);
-        Ok(Space { dtype, metric, dim, kernels, stride, count, rows, corrections })
+        let (rows, corrections) = (Column::new(), Column::new());
+        Ok(Space { dtype, metric, dim, kernels, stride, count: 0, rows, corrections })
     }
 
     /// Bytes of the two columns for `count` vectors: rows and corrections. `None` if too many to count.
@@ -378,16 +364,19 @@ impl Space {
         Rows::new(&self.rows, self.stride, self.count, self.stride / size_of::<T>())
     }
 
+    /// The kernel that the metric needs over floats; cosine is the inner product of unit vectors.
+    #[inline]
+    fn float_kernel(&self) -> &Kernel<f32, f32> {
+        if self.metric == Metric::L2 { &self.kernels.l2_f32 } else { &self.kernels.dot_f32 }
+    }
+
     /// Keys of the distances between `probe` and each of `ids`, in order.
     #[inline]
     pub(crate) fn keys_of(&self, probe: &Probe, ids: &[u32], keys: &mut [i32]) {
         let query = probe.bytes();
         match self.dtype {
             Dtype::F32 => {
-                let floats = as_floats(keys);
-                let kernel =
-                    if self.metric == Metric::L2 { &self.kernels.l2_f32 } else { &self.kernels.dot_f32 };
-                kernel.ids(typed(query), self.typed_rows(), ids, floats);
+                self.float_kernel().ids(typed(query), self.typed_rows(), ids, as_floats(keys));
             }
             Dtype::I8 => self.kernels.dot_i8.ids(typed(query), self.typed_rows(), ids, keys),
             Dtype::Bits => self.kernels.hamming_bits.ids(query, self.typed_rows(), ids, keys),
@@ -400,10 +389,7 @@ impl Space {
         let query = probe.bytes();
         match self.dtype {
             Dtype::F32 => {
-                let floats = as_floats(keys);
-                let kernel =
-                    if self.metric == Metric::L2 { &self.kernels.l2_f32 } else { &self.kernels.dot_f32 };
-                kernel.rows(typed(query), self.typed_rows(), first, floats);
+                self.float_kernel().rows(typed(query), self.typed_rows(), first, as_floats(keys));
             }
             Dtype::I8 => self.kernels.dot_i8.rows(typed(query), self.typed_rows(), first, keys),
             Dtype::Bits => self.kernels.hamming_bits.rows(query, self.typed_rows(), first, keys),
