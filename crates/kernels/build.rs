@@ -6,18 +6,35 @@ use std::env;
 fn main() {
     println!("cargo:rerun-if-changed=c");
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
-    let gated: &[(&str, &[&str])] = match arch.as_str() {
+    const AVX2: &[&str] = &["-msse4.1", "-mpopcnt", "-mavx2", "-mfma", "-mf16c"];
+    const AVX512: &[&str] = &["-mavx512f", "-mavx512bw", "-mavx512vl"];
+    let gated: &[(&str, &[&[&str]])] = match arch.as_str() {
         "x86_64" => &[
-            ("avx2", &["-mavx2", "-mfma"]),
-            ("avx512", &["-mavx512f", "-mavx512bw", "-mavx512vl"]),
-            ("avx512vnni", &["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512vnni"]),
-            ("avx512vpopcntdq", &["-mavx512f", "-mavx512bw", "-mavx512vpopcntdq"]),
+            ("sse41", &[&["-msse4.1", "-mpopcnt"]]),
+            ("avx2", &[AVX2]),
+            ("avxvnni", &[AVX2, &["-mavxvnni"]]),
+            ("avx512", &[AVX2, AVX512]),
+            ("avx512vnni", &[AVX2, AVX512, &["-mavx512vnni"]]),
+            ("avx512vpopcntdq", &[AVX2, AVX512, &["-mavx512vpopcntdq"]]),
+            ("avx512bf16", &[AVX2, AVX512, &["-mavx512bf16"]]),
+            ("avx512fp16", &[AVX2, AVX512, &["-mavx512fp16"]]),
+            (
+                "amx",
+                &[AVX2, AVX512, &["-mavx512vnni", "-mavx512bf16", "-mamx-tile", "-mamx-int8", "-mamx-bf16"]],
+            ),
         ],
-        "aarch64" => &[("neon", &[]), ("dotprod", &["-march=armv8.2-a+dotprod"])],
+        "aarch64" => &[
+            ("neon", &[]),
+            ("sve", &[&["-march=armv8.2-a+sve"]]),
+            ("dotprod", &[&["-march=armv8.2-a+dotprod"]]),
+            ("fhm", &[&["-march=armv8.2-a+fp16fml"]]),
+            ("bf16", &[&["-march=armv8.2-a+bf16"]]),
+            ("i8mm", &[&["-march=armv8.2-a+dotprod+i8mm"]]),
+        ],
         _ => &[],
     };
     for (name, flags) in gated {
-        compile(name, flags);
+        compile(name, &flags.concat());
     }
     for name in ["scalar", "cpu", "choose"] {
         compile(name, &[]);
@@ -28,9 +45,10 @@ fn compile(name: &str, flags: &[&str]) {
     let mut build = cc::Build::new();
     build
         .file(format!("c/{name}.c"))
-        .std("c11")
+        .std("gnu11")
         .opt_level(3)
         .flag("-ffp-contract=off")
+        .flag("-fno-math-errno")
         .flag("-fvisibility=hidden")
         // Beyond a kernel's bound integer sums wrap, in scalar code as in vectors.
         .flag("-fwrapv")

@@ -9,3 +9,20 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let result = work();
     (result, start.elapsed())
 }
+
+/// A moment from which several threads measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Start(Instant);
+
+impl Start {
+    /// This moment.
+    #[expect(clippy::disallowed_methods, reason = "as above")]
+    pub fn now() -> Self {
+        Start(Instant::now())
+    }
+
+    /// The time since then.
+    pub fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}

@@ -2,11 +2,13 @@
 //!
 //! A figure is made of these steps, each a module of its own:
 //! [`dataset`] or [`generate`] → [`convert`] → an index → [`truth`] → [`recall`] and [`measure`].
+//! [`lowlevel`] stands apart: it times checksums, hashes, memory, kernels and atomics, whatever uses them.
 
 pub mod clock;
 pub mod convert;
 pub mod dataset;
 pub mod generate;
+pub mod lowlevel;
 pub mod measure;
 pub mod recall;
 pub mod truth;

@@ -1,8 +1,11 @@
 //! `lanewise doctor`: what this machine has, and what Lanewise makes of it.
 //!
 //! It reports whatever is wrong, and in that case too: with a wrong `LANEWISE_ISA` it shows what would run without it.
+//! What it finds wrong makes it fail, after the report: a script need only look at the exit code.
 
 use crate::failure::Failure;
+use crate::measured;
+use lanewise_bench::lowlevel;
 use lanewise_engine::kernels::{self, IsaError, Kernels, Slot};
 use lanewise_engine::topology::{Chiplet, HugePages, Machine};
 use serde_json::{Value, json};
@@ -14,6 +17,9 @@ pub(crate) struct Doctor {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Time checksum, hash, memory and kernels too, for some seconds; fail if one runs below what this CPU should reach
+    #[arg(long)]
+    measure: bool,
 }
 
 /// A level that `LANEWISE_ISA` accepts.
@@ -38,12 +44,23 @@ struct Findings {
 impl Doctor {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
         let findings = Findings::collect();
-        if self.json {
-            writeln!(out, "{:#}", findings.json())?;
+        let measure = || lowlevel::measure(&findings.machine, Kernels::get().ok().as_ref());
+        let report = if self.json {
+            let report = self.measure.then(measure);
+            let mut json = findings.json();
+            json["measured"] = report.as_ref().map_or(Value::Null, measured::json);
+            writeln!(out, "{json:#}")?;
+            report
         } else {
             findings.write(out)?;
-        }
-        findings.level.map(|_| ()).map_err(|error| Failure::Failed(error.to_string()))
+            // What is known already is shown while the rest is measured.
+            out.flush()?;
+            let report = self.measure.then(measure);
+            report.as_ref().map_or(Ok(()), |report| measured::write(report, out))?;
+            report
+        };
+        findings.level.map_err(|error| Failure::Failed(error.to_string()))?;
+        report.as_ref().map_or(Ok(()), measured::failure)
     }
 }
 

@@ -12,6 +12,7 @@ mod doctor;
 mod failure;
 mod input;
 mod interrupt;
+mod measured;
 mod numbers;
 mod output;
 mod progress;

@@ -6,24 +6,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define X(op, type, isa, needs)                                                                              \
+enum {
+#define X(isa, needs, level) NEEDS_##isa = needs,
+    LW_ISAS(X)
+#undef X
+};
+
+#define X(op, type, isa)                                                                                     \
     {#op,                                                                                                    \
      #type,                                                                                                  \
      #isa,                                                                                                   \
      LW_##op##_##type,                                                                                       \
-     needs,                                                                                                  \
+     NEEDS_##isa,                                                                                            \
      (lw_function)lw_##op##_##type##_##isa,                                                                  \
      (lw_function)lw_##op##_##type##_rows_##isa,                                                             \
-     (lw_function)lw_##op##_##type##_ids_##isa},
-static const struct lw_variant variants[] = {LW_VARIANTS(X)};
+     (lw_function)lw_##op##_##type##_ids_##isa,                                                              \
+     (lw_function)lw_##op##_##type##_tile_##isa},
+#define S(op, type, isa, quirk)                                                                              \
+    {                                                                                                        \
+        #op,                                                                                                 \
+        #type,                                                                                               \
+        #isa,                                                                                                \
+        LW_##op##_##type,                                                                                    \
+        NEEDS_##isa | (quirk),                                                                               \
+        NULL,                                                                                                \
+        (lw_function)lw_##op##_##type##_##isa,                                                               \
+        NULL,                                                                                                \
+        NULL},
+static const struct lw_variant variants[] = {LW_VARIANTS(X) LW_SCAN_VARIANTS(S)};
 #undef X
+#undef S
 
 static const struct {
     const char *name;
     uint32_t features;
 } levels[] = {
-#define X(name, features) {#name, features},
-    LW_LEVELS(X)
+#define X(name, needs, level) {#name, level},
+    LW_ISAS(X)
 #undef X
 };
 
@@ -38,11 +57,23 @@ const struct lw_variant *lw_variants(size_t *count) {
 
 size_t lw_bound(uint32_t kernel) {
     static const size_t bounds[LW_KERNEL_COUNT] = {
-#define X(op, type, element, result, bound) [LW_##op##_##type] = bound,
+#define X(op, type, query, row, result, per, bound) [LW_##op##_##type] = bound,
         LW_KERNELS(X)
+#undef X
+#define X(op, type, bound) [LW_##op##_##type] = bound,
+            LW_SCANS(X)
 #undef X
     };
     return kernel < LW_KERNEL_COUNT ? bounds[kernel] : 0;
+}
+
+uint32_t lw_per(uint32_t kernel) {
+    static const uint8_t per[LW_KERNEL_COUNT] = {
+#define X(op, type, query, row, result, per, bound) [LW_##op##_##type] = per,
+        LW_KERNELS(X)
+#undef X
+    };
+    return kernel < LW_KERNEL_COUNT && per[kernel] ? per[kernel] : 1;
 }
 
 const char *lw_level(size_t i, uint32_t *features) {
@@ -69,9 +100,10 @@ struct lw_choice lw_choose(const char *level, uint32_t cpu) {
         choice.status = LW_UNKNOWN_LEVEL;
         for (size_t i = 0; i < LEVELS; i++)
             if (!strcmp(level, levels[i].name)) {
-                int whole = (levels[i].features & cpu) == levels[i].features;
+                int whole = (levels[i].features & (cpu | LW_NAMED)) == levels[i].features;
                 choice.status = whole ? LW_CHOSEN : LW_LEVEL_NOT_ON_THIS_CPU;
-                if (whole) choice.allowed = levels[i].features;
+                /* The quirks are the CPU's whichever level is named. */
+                if (whole) choice.allowed = levels[i].features | (cpu & (LW_FAST_SHUFFLE512 | LW_WIDE_SVE));
             }
     }
     for (size_t i = 0; i < LEVELS; i++)
@@ -91,6 +123,7 @@ const struct lw_choice *lw_chosen(void) {
         if (atomic_compare_exchange_strong_explicit(&state, &expected, 1, memory_order_relaxed,
                                                     memory_order_relaxed)) {
             choice = lw_choose(getenv("LANEWISE_ISA"), lw_cpu_features());
+            if (!lw_permit(choice.allowed)) choice = lw_choose(NULL, choice.cpu & ~LW_AMX_TILE);
             atomic_store_explicit(&state, 2, memory_order_release);
         } else {
             while (atomic_load_explicit(&state, memory_order_acquire) != 2) {

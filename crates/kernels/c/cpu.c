@@ -11,32 +11,64 @@ static uint64_t xcr0(void) {
     return ((uint64_t)high << 32) | low;
 }
 
+/* AMD's family of Zen 3 and Zen 4; the first has no AVX-512. */
+enum { ZEN4 = 0x19 };
+
 uint32_t lw_cpu_features(void) {
     uint32_t a, b, c, d, features = 0;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1u << 27))) return 0; /* OSXSAVE: xgetbv may be used */
-    uint64_t saved = xcr0();
-    uint32_t fma = c & (1u << 12), avx = c & (1u << 28);
-    if ((saved & 0x6) != 0x6 || !avx || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
+    const uint32_t family = (a >> 8 & 15) + (a >> 20 & 255), one = c;
+    if ((one & (1u << 19)) && (one & (1u << 9)) && (one & 1)) features |= LW_SSE41; /* with SSSE3 and SSE3 */
+    if (one & (1u << 23)) features |= LW_POPCNT;
+    if (!(one & (1u << 27))) return features; /* OSXSAVE: xgetbv may be used */
+    const uint64_t saved = xcr0();
+    if ((saved & 0x6) != 0x6 || !(one & (1u << 28)) || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        return features;
     if (b & (1u << 5)) features |= LW_AVX2;
-    if (fma) features |= LW_FMA;
+    if (one & (1u << 12)) features |= LW_FMA;
+    if (one & (1u << 29)) features |= LW_F16C;
     if ((saved & 0xe6) == 0xe6 && (b & (1u << 16))) {
         features |= LW_AVX512F;
         if (b & (1u << 30)) features |= LW_AVX512BW;
         if (b & (1u << 31)) features |= LW_AVX512VL;
         if (c & (1u << 11)) features |= LW_AVX512VNNI;
         if (c & (1u << 14)) features |= LW_AVX512VPOPCNTDQ;
+        if (d & (1u << 23)) features |= LW_AVX512FP16;
+        if (family != ZEN4) features |= LW_FAST_SHUFFLE512;
+    }
+    if ((saved & 0x60000) == 0x60000) {
+        if (d & (1u << 24)) features |= LW_AMX_TILE;
+        if (d & (1u << 25)) features |= LW_AMX_INT8;
+        if (d & (1u << 22)) features |= LW_AMX_BF16;
+    }
+    if (a && __get_cpuid_count(7, 1, &a, &b, &c, &d)) {
+        if (a & (1u << 4)) features |= LW_AVXVNNI;
+        if ((features & LW_AVX512F) && (a & (1u << 5))) features |= LW_AVX512BF16;
     }
     return features;
 }
 
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
+#include <sys/prctl.h>
+
+/* Older headers lack it. */
+enum { GET_VECTOR_LENGTH = 51, LENGTH_BYTES = 0xffff }; /* PR_SVE_GET_VL, PR_SVE_VL_LEN_MASK */
 
 uint32_t lw_cpu_features(void) {
     unsigned long hwcap = getauxval(AT_HWCAP);
     uint32_t features = 0;
     if (hwcap & (1ul << 1)) features |= LW_NEON;     /* HWCAP_ASIMD */
     if (hwcap & (1ul << 20)) features |= LW_DOTPROD; /* HWCAP_ASIMDDP */
+    if (hwcap & (1ul << 23)) features |= LW_FHM;     /* HWCAP_ASIMDFHM */
+    if (hwcap & (1ul << 22)) {                       /* HWCAP_SVE */
+        const int length = prctl(GET_VECTOR_LENGTH);
+        features |= length > 0 && (length & LENGTH_BYTES) > 16 ? LW_SVE | LW_WIDE_SVE : LW_SVE;
+    }
+    const unsigned long hwcap2 = getauxval(AT_HWCAP2);
+    if (hwcap2 & (1ul << 1)) features |= LW_SVE2;  /* HWCAP2_SVE2 */
+    if (hwcap2 & (1ul << 13)) features |= LW_I8MM; /* HWCAP2_I8MM */
+    if (hwcap2 & (1ul << 14)) features |= LW_BF16; /* HWCAP2_BF16 */
     return features;
 }
 
@@ -49,4 +81,16 @@ uint32_t lw_cpu_features(void) { return LW_NEON; } /* part of the base architect
 
 #else
 uint32_t lw_cpu_features(void) { return 0; }
+#endif
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int lw_permit(uint32_t features) {
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
+    return !(features & LW_AMX_TILE) || !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA);
+}
+#else
+int lw_permit(uint32_t features) { return !(features & LW_AMX_TILE); }
 #endif

@@ -1,88 +1,160 @@
-/* The list: every kernel and every variant of it, one line each. Declarations, table slots, the Rust door's
- * lookup, the test loops and docs/kernels.md are all made from these lines.
+/* The lists: every kernel, every instruction set and every variant, one line each. Declarations, table slots, the Rust
+ * door's lookup, the test loops and docs/kernels.md are all made from these lines.
  *
- *   LW_KERNELS:   X(op, type, element, result, bound)      bound: largest count of elements that is exact
- *   LW_VARIANTS_*: X(op, type, isa, needs)                 needs: every CPU feature that its file is compiled for,
- *                                                          since the compiler may use any of them anywhere in it
+ *   LW_KERNELS:    X(op, type, query, row, result, per, bound)
+ *                  query, row: C types of their elements; per: query elements for each row element;
+ *                  bound: largest count of row elements that is exact
+ *   LW_ISAS_*:     X(isa, needs, level)
+ *                  needs: the CPU features that its file is compiled for, and nothing else of it may run without;
+ *                  level: the features that kernels may use when LANEWISE_ISA names it
+ *   LW_VARIANTS_*: X(op, type, isa)
  *
- * Within a kernel, a later variant is preferred over an earlier one; scalar fills every slot.
- * Sizes count elements (bytes for `bits`). Results: dot = sum a*b, l2 = sum (a-b)^2, hamming = bits that differ.
- * Bounds: integer sums stay inside int32 (131071 * 128^2 and 33025 * 255^2 are the last that do); f32 has none,
+ * Within a kernel, a later variant is preferred over an earlier one; scalar fills every slot. An instruction set that
+ * needs LW_NAMED runs only where LANEWISE_ISA names it.
+ *
+ * Types. f16 and bf16 are bit patterns of 16 bits. i4 (two's complement) and u4 hold two numbers a byte. In f32f16,
+ * f32bf16, f32i8, f32u8 the query is f32. In u8u4 the query has a byte (0 to 15) for each of the row's numbers:
+ * q[i] meets the high half of row byte i and q[n + i] the low half (Lucene's "single packed"). In u4bits the query is
+ * four bit planes of n bytes, plane p worth 2^p a bit. Counts n are of row elements; of row bytes for i4, u4, u8u4,
+ * bits and u4bits.
+ *
+ * Results. dot = sum a*b. l2 = sum (a-b)^2. cosine = dot / sqrt(sum a^2 * sum b^2), 0 if a sum is 0, within -1 and 1;
+ * for floats the squares must stay inside float. l1 = sum |a-b|. linf = max |a-b|. hamming = bits that differ.
+ * jaccard = 1 - (bits in both / bits in either), 0 if there are none. A NaN anywhere makes a NaN.
+ *
+ * Bounds: integer sums stay inside int32 (131071 * 128^2 and 33025 * 255^2 are the last that do); floats have none,
  * LW_ANY; hamming counts 8 bits a byte. */
 #ifndef LW_LIST_H
 #define LW_LIST_H
 
 #define LW_KERNELS(X)                                                                                        \
-    X(dot, f32, float, float, LW_ANY)                                                                        \
-    X(l2, f32, float, float, LW_ANY)                                                                         \
-    X(dot, i8, int8_t, int32_t, 131071)                                                                      \
-    X(l2, i8, int8_t, int32_t, 33025)                                                                        \
-    X(hamming, bits, uint8_t, int32_t, 268435455)
+    X(dot, f32, float, float, float, 1, LW_ANY)                                                              \
+    X(l2, f32, float, float, float, 1, LW_ANY)                                                               \
+    X(cosine, f32, float, float, float, 1, LW_ANY)                                                           \
+    X(l1, f32, float, float, float, 1, LW_ANY)                                                               \
+    X(linf, f32, float, float, float, 1, LW_ANY)                                                             \
+    X(dot, f16, uint16_t, uint16_t, float, 1, LW_ANY)                                                        \
+    X(l2, f16, uint16_t, uint16_t, float, 1, LW_ANY)                                                         \
+    X(cosine, f16, uint16_t, uint16_t, float, 1, LW_ANY)                                                     \
+    X(dot, bf16, uint16_t, uint16_t, float, 1, LW_ANY)                                                       \
+    X(l2, bf16, uint16_t, uint16_t, float, 1, LW_ANY)                                                        \
+    X(cosine, bf16, uint16_t, uint16_t, float, 1, LW_ANY)                                                    \
+    X(dot, f32f16, float, uint16_t, float, 1, LW_ANY)                                                        \
+    X(l2, f32f16, float, uint16_t, float, 1, LW_ANY)                                                         \
+    X(dot, f32bf16, float, uint16_t, float, 1, LW_ANY)                                                       \
+    X(l2, f32bf16, float, uint16_t, float, 1, LW_ANY)                                                        \
+    X(dot, f32i8, float, int8_t, float, 1, LW_ANY)                                                           \
+    X(l2, f32i8, float, int8_t, float, 1, LW_ANY)                                                            \
+    X(dot, f32u8, float, uint8_t, float, 1, LW_ANY)                                                          \
+    X(l2, f32u8, float, uint8_t, float, 1, LW_ANY)                                                           \
+    X(dot, i8, int8_t, int8_t, int32_t, 1, 131071)                                                           \
+    X(l2, i8, int8_t, int8_t, int32_t, 1, 33025)                                                             \
+    X(cosine, i8, int8_t, int8_t, float, 1, 131071)                                                          \
+    X(l1, i8, int8_t, int8_t, int32_t, 1, 8421504)                                                           \
+    X(linf, i8, int8_t, int8_t, int32_t, 1, LW_ANY)                                                          \
+    X(dot, u8, uint8_t, uint8_t, int32_t, 1, 33025)                                                          \
+    X(l2, u8, uint8_t, uint8_t, int32_t, 1, 33025)                                                           \
+    X(cosine, u8, uint8_t, uint8_t, float, 1, 33025)                                                         \
+    X(dot, i4, uint8_t, uint8_t, int32_t, 1, 16777215)                                                       \
+    X(l2, i4, uint8_t, uint8_t, int32_t, 1, 4772185)                                                         \
+    X(dot, u4, uint8_t, uint8_t, int32_t, 1, 4772185)                                                        \
+    X(l2, u4, uint8_t, uint8_t, int32_t, 1, 4772185)                                                         \
+    X(dot, u8u4, uint8_t, uint8_t, int32_t, 2, 4772185)                                                      \
+    X(l2, u8u4, uint8_t, uint8_t, int32_t, 2, 4772185)                                                       \
+    X(dot, u4bits, uint8_t, uint8_t, int32_t, 4, 17895697)                                                   \
+    X(hamming, bits, uint8_t, uint8_t, int32_t, 1, 268435455)                                                \
+    X(jaccard, bits, uint8_t, uint8_t, float, 1, 268435455)
 
-#define LW_VARIANTS_ANY(X)                                                                                   \
-    X(dot, f32, scalar, 0)                                                                                   \
-    X(l2, f32, scalar, 0)                                                                                    \
-    X(dot, i8, scalar, 0)                                                                                    \
-    X(l2, i8, scalar, 0)                                                                                     \
-    X(hamming, bits, scalar, 0)
+/* 4-bit product quantization ("fast scan"): distances of blocks of 32 vectors from tables of 16 bytes per
+ * sub-quantizer. X(op, type, bound), bound: largest count of sub-quantizers, 257 * 255 being the last in 16 bits. */
+#define LW_SCANS(X) X(scan, pq4, 257)
 
-#define LW_VARIANTS_X86(X)                                                                                   \
-    X(dot, f32, avx2, LW_AVX2 | LW_FMA)                                                                      \
-    X(l2, f32, avx2, LW_AVX2 | LW_FMA)                                                                       \
-    X(dot, i8, avx2, LW_AVX2)                                                                                \
-    X(l2, i8, avx2, LW_AVX2)                                                                                 \
-    X(hamming, bits, avx2, LW_AVX2)                                                                          \
-    X(dot, f32, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                              \
-    X(l2, f32, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                               \
-    X(dot, i8, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                               \
-    X(l2, i8, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                                \
-    X(hamming, bits, avx512, LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                         \
-    X(dot, i8, avx512vnni, LW_AVX512F | LW_AVX512BW | LW_AVX512VL | LW_AVX512VNNI)                           \
-    X(l2, i8, avx512vnni, LW_AVX512F | LW_AVX512BW | LW_AVX512VL | LW_AVX512VNNI)                            \
-    X(hamming, bits, avx512vpopcntdq, LW_AVX512F | LW_AVX512BW | LW_AVX512VPOPCNTDQ)
+#define LW_ISAS_ANY(X) X(scalar, 0, 0)
+/* An instruction set that improves every kernel. */
+#define LW_EVERY(X, isa)                                                                                     \
+    X(dot, f32, isa)                                                                                         \
+    X(l2, f32, isa)                                                                                          \
+    X(cosine, f32, isa)                                                                                      \
+    X(l1, f32, isa)                                                                                          \
+    X(linf, f32, isa)                                                                                        \
+    X(dot, f16, isa)                                                                                         \
+    X(l2, f16, isa)                                                                                          \
+    X(cosine, f16, isa)                                                                                      \
+    X(dot, bf16, isa)                                                                                        \
+    X(l2, bf16, isa)                                                                                         \
+    X(cosine, bf16, isa)                                                                                     \
+    X(dot, f32f16, isa)                                                                                      \
+    X(l2, f32f16, isa)                                                                                       \
+    X(dot, f32bf16, isa)                                                                                     \
+    X(l2, f32bf16, isa)                                                                                      \
+    X(dot, f32i8, isa)                                                                                       \
+    X(l2, f32i8, isa)                                                                                        \
+    X(dot, f32u8, isa)                                                                                       \
+    X(l2, f32u8, isa)                                                                                        \
+    X(dot, i8, isa)                                                                                          \
+    X(l2, i8, isa)                                                                                           \
+    X(cosine, i8, isa)                                                                                       \
+    X(l1, i8, isa)                                                                                           \
+    X(linf, i8, isa)                                                                                         \
+    X(dot, u8, isa)                                                                                          \
+    X(l2, u8, isa)                                                                                           \
+    X(cosine, u8, isa)                                                                                       \
+    X(dot, i4, isa)                                                                                          \
+    X(l2, i4, isa)                                                                                           \
+    X(dot, u4, isa)                                                                                          \
+    X(l2, u4, isa)                                                                                           \
+    X(dot, u8u4, isa)                                                                                        \
+    X(l2, u8u4, isa)                                                                                         \
+    X(dot, u4bits, isa)                                                                                      \
+    X(hamming, bits, isa)                                                                                    \
+    X(jaccard, bits, isa)
 
-#define LW_VARIANTS_ARM(X)                                                                                   \
-    X(dot, f32, neon, LW_NEON)                                                                               \
-    X(l2, f32, neon, LW_NEON)                                                                                \
-    X(dot, i8, neon, LW_NEON)                                                                                \
-    X(l2, i8, neon, LW_NEON)                                                                                 \
-    X(hamming, bits, neon, LW_NEON)                                                                          \
-    X(dot, i8, dotprod, LW_NEON | LW_DOTPROD)                                                                \
-    X(l2, i8, dotprod, LW_NEON | LW_DOTPROD)
+#include "list_arm.h"
+#include "list_x86.h"
 
-/* Levels that LANEWISE_ISA accepts: name, and the features that kernels may then use. Ascending. */
-#define LW_LEVELS_ANY(X) X(scalar, 0)
-#define LW_LEVELS_X86(X)                                                                                     \
-    X(avx2, LW_AVX2 | LW_FMA)                                                                                \
-    X(avx512, LW_AVX2 | LW_FMA | LW_AVX512F | LW_AVX512BW | LW_AVX512VL)                                     \
-    X(avx512vnni, LW_AVX2 | LW_FMA | LW_AVX512F | LW_AVX512BW | LW_AVX512VL | LW_AVX512VNNI)                 \
-    X(avx512vpopcntdq,                                                                                       \
-      LW_AVX2 | LW_FMA | LW_AVX512F | LW_AVX512BW | LW_AVX512VL | LW_AVX512VNNI | LW_AVX512VPOPCNTDQ)
-#define LW_LEVELS_ARM(X)                                                                                     \
-    X(neon, LW_NEON)                                                                                         \
-    X(dotprod, LW_NEON | LW_DOTPROD)
-
-/* CPU features that some kernel needs: name as people know it, and its bit. */
+/* CPU features that some kernel needs: symbol, name as people know it, bit. The last three are
+ * none: LW_FAST_SHUFFLE512 is the absence of a quirk, Zen 4's shuffles of whole 512-bit registers at half speed;
+ * LW_NAMED is had by no CPU; and LW_WIDE_SVE says that SVE's registers are longer than NEON's 128 bits. */
 #define LW_FEATURES(X)                                                                                       \
-    X(LW_AVX2, "avx2", 0)                                                                                    \
-    X(LW_FMA, "fma", 1)                                                                                      \
-    X(LW_AVX512F, "avx512f", 2)                                                                              \
-    X(LW_AVX512BW, "avx512bw", 3)                                                                            \
-    X(LW_AVX512VL, "avx512vl", 4)                                                                            \
-    X(LW_AVX512VNNI, "avx512vnni", 5)                                                                        \
-    X(LW_AVX512VPOPCNTDQ, "avx512vpopcntdq", 6)                                                              \
+    X(LW_SSE41, "sse4.1", 0)                                                                                 \
+    X(LW_POPCNT, "popcnt", 1)                                                                                \
+    X(LW_AVX2, "avx2", 2)                                                                                    \
+    X(LW_FMA, "fma", 3)                                                                                      \
+    X(LW_F16C, "f16c", 4)                                                                                    \
+    X(LW_AVXVNNI, "avxvnni", 5)                                                                              \
+    X(LW_AVX512F, "avx512f", 6)                                                                              \
+    X(LW_AVX512BW, "avx512bw", 7)                                                                            \
+    X(LW_AVX512VL, "avx512vl", 8)                                                                            \
+    X(LW_AVX512VNNI, "avx512vnni", 9)                                                                        \
+    X(LW_AVX512VPOPCNTDQ, "avx512vpopcntdq", 10)                                                             \
+    X(LW_AVX512BF16, "avx512bf16", 11)                                                                       \
+    X(LW_AVX512FP16, "avx512fp16", 12)                                                                       \
+    X(LW_AMX_TILE, "amx-tile", 13)                                                                           \
+    X(LW_AMX_INT8, "amx-int8", 14)                                                                           \
+    X(LW_AMX_BF16, "amx-bf16", 15)                                                                           \
     X(LW_NEON, "neon", 16)                                                                                   \
-    X(LW_DOTPROD, "dotprod", 17)
+    X(LW_DOTPROD, "dotprod", 17)                                                                             \
+    X(LW_FHM, "fhm", 18)                                                                                     \
+    X(LW_BF16, "bf16", 19)                                                                                   \
+    X(LW_I8MM, "i8mm", 20)                                                                                   \
+    X(LW_SVE, "sve", 21)                                                                                     \
+    X(LW_SVE2, "sve2", 22)                                                                                   \
+    X(LW_FAST_SHUFFLE512, "fast-shuffle512", 23)                                                             \
+    X(LW_NAMED, "its name in LANEWISE_ISA", 24)                                                              \
+    X(LW_WIDE_SVE, "wide-sve", 25)
 
 #if defined(__x86_64__) || defined(_M_X64)
-#define LW_VARIANTS(X) LW_VARIANTS_ANY(X) LW_VARIANTS_X86(X)
-#define LW_LEVELS(X) LW_LEVELS_ANY(X) LW_LEVELS_X86(X)
-#elif defined(__aarch64__)
-#define LW_VARIANTS(X) LW_VARIANTS_ANY(X) LW_VARIANTS_ARM(X)
-#define LW_LEVELS(X) LW_LEVELS_ANY(X) LW_LEVELS_ARM(X)
+#define LW_ISAS(X) LW_ISAS_ANY(X) LW_ISAS_X86(X)
+#define LW_VARIANTS(X) LW_EVERY(X, scalar) LW_VARIANTS_X86(X)
+#define LW_SCAN_VARIANTS(X) X(scan, pq4, scalar, 0) LW_SCAN_VARIANTS_X86(X)
+#elif defined(__aarch64__) || defined(_M_ARM64)
+#define LW_ISAS(X) LW_ISAS_ANY(X) LW_ISAS_ARM(X)
+#define LW_VARIANTS(X) LW_EVERY(X, scalar) LW_VARIANTS_ARM(X)
+#define LW_SCAN_VARIANTS(X) X(scan, pq4, scalar, 0) LW_SCAN_VARIANTS_ARM(X)
 #else
-#define LW_VARIANTS(X) LW_VARIANTS_ANY(X)
-#define LW_LEVELS(X) LW_LEVELS_ANY(X)
+#define LW_ISAS(X) LW_ISAS_ANY(X)
+#define LW_VARIANTS(X) LW_EVERY(X, scalar)
+#define LW_SCAN_VARIANTS(X) X(scan, pq4, scalar, 0)
 #endif
 
 #endif

@@ -1,20 +1,27 @@
 /* The loops, once for every kernel of every instruction set. An instruction set's file says in macros how one
- * register's worth of elements is loaded and added up, then includes this file, which defines the three forms and
- * forgets the macros.
+ * register's worth of elements is loaded and added up, then includes this file, which defines the four forms.
  *
- *   LW_OP, LW_TYPE, LW_ISA    name of the kernel, as in list.h
- *   VEC, LANES                register of elements, and how many elements it holds
- *   LOAD(p), LOAD_TAIL(p, k)  a full register; one whose first k lanes come from p and the rest are zero, with no
+ *   LW_ISA, LW_OP, LW_TYPE    name of the kernel, as in list.h
+ *   VEC, LANES                row elements ready for ADD, and how many there are
+ *   LOAD(p), LOAD_TAIL(p, k)  a VEC of the row; one whose first k lanes come from p and the rest add nothing, with no
  *                             byte beyond them read
  *   ACC, ZERO                 accumulator register, and an empty one
- *   ADD(acc, a, b)            acc plus the terms of query register a and row register b; zero lanes add nothing
+ *   ADD(acc, q, v)            acc plus the terms of a query's QVEC and a row's VEC
  *   MERGE(acc, acc)           sum of two accumulators
- *   SUM(acc), SUM4(accs, out) an accumulator's total; the totals of four, each the same bits as from SUM
- *   BIAS(q, n)                what every total is too large by, from the query alone (0 for most)
- *   UNBIAS(total, bias)       the total without it
+ *   SUM(acc)                  an accumulator's total
+ * and, where the defaults below do not do:
+ *   QVEC, LOADQ(q, i, n), LOADQ_TAIL(q, i, n, k)   the query's lanes from element i of n on
+ *   TOTAL, SUM4(accs, out)    type of a total; the totals of four, each the same bits as from SUM
+ *   BIAS_ADD(acc, q)          what the query alone adds to an accumulator of its own: with BACC, BZERO, BMERGE, BSUM
+ *                             and BIAS, the type of its total
+ *   FINISH(total, bias)       the result
+ *   GROUP, TILE               rows compared at once in `rows` and `ids` (8, or 4 where an ACC is two of the CPU's
+ *                             LW_REGISTERS registers), queries at once in `tile`
+ * The words of the one kernel (LW_OP, ADD, BIAS…, FINISH) are forgotten at the end; the others stay for the next one,
+ * until `forget.h` is included.
  *
- * In `rows` and `ids` a row has one accumulator, in element order, so a row's float result does not depend on its
- * neighbours in the call. Eight rows at once hide the latency of the addition (4 cycles, up to two a cycle).
+ * In `rows`, `ids` and `tile` a row has one accumulator, in element order, so a row's float result does not depend on
+ * its neighbours in the call. Eight rows at once hide the latency of the addition (4 cycles, up to two a cycle).
  *
  * Memory. Rows gathered by id come from anywhere: the count of lines in flight limits them, and the L1's miss
  * buffers cap that count, so lines are asked for into the L2 (T1), one a row and step of the loop ("spread"), a
@@ -28,72 +35,164 @@
 #ifndef LW_LOOPS_ONCE
 #define LW_LOOPS_ONCE
 #define LW_INLINE static inline __attribute__((always_inline))
-#define LW_UNROLL _Pragma("GCC unroll 8")
+#define LW_UNROLL _Pragma("GCC unroll 16")
 #define LW_NAME__(op, type, form, isa) lw_##op##_##type##form##isa
 #define LW_NAME_(op, type, form, isa) LW_NAME__(op, type, form, isa)
 #define LW_NAME(form) LW_NAME_(LW_OP, LW_TYPE, form, LW_ISA)
-#define LW_ELEMENT LW_NAME_(LW_OP, LW_TYPE, _element, )
+#define LW_QUERY LW_NAME_(LW_OP, LW_TYPE, _query, )
+#define LW_ELEMENT LW_NAME_(LW_OP, LW_TYPE, _row, )
 #define LW_RESULT LW_NAME_(LW_OP, LW_TYPE, _result, )
 #define LW_LINE 64
-enum { LW_GROUP = 8, LW_STREAM_GROUP = 4 };
+enum { LW_STREAM_GROUP = 4, LW_GROUP_MOST = 8 };
 /* Lines of each row of the first gathered group that are asked for before its loop starts. */
 enum { LW_HEAD_LINES = 4 };
+/* Bytes of rows that the tile form keeps warm in the L2 while it goes through the queries. */
+enum { LW_PANEL = 256 << 10 };
+/* Into the L1 if `near`, else into the L2. The hint has to be a constant. */
+LW_INLINE void lw_prefetch(const char *line, const int near) {
+    if (near)
+        __builtin_prefetch(line, 0, 3);
+    else
+        __builtin_prefetch(line, 0, 2);
+}
+static inline const char *lw_at(const void *base, size_t bytes) { return (const char *)base + bytes; }
+#endif
+
+#ifndef QVEC
+#define QVEC VEC
+#endif
+#ifndef LOADQ
+#define LOADQ(q, i, n) LOAD((q) + (i))
+#define LOADQ_TAIL(q, i, n, k) LOAD_TAIL((q) + (i), k)
+#endif
+#ifndef TOTAL
+#define TOTAL LW_RESULT
+#endif
+#ifndef SUM4
+#define SUM4(accs, out)                                                                                      \
+    ((out)[0] = SUM((accs)[0]), (out)[1] = SUM((accs)[1]), (out)[2] = SUM((accs)[2]),                        \
+     (out)[3] = SUM((accs)[3]))
+#endif
+#ifndef FINISH
+#define FINISH(total, bias) ((void)(bias), (total))
+#endif
+#ifndef GROUP
+#define GROUP 8
+#endif
+#ifndef TILE
+#define TILE (LW_REGISTERS / 8)
+#endif
+#ifdef BIAS_ADD
+#ifndef BACC
+#define BACC ACC
+#define BZERO ZERO
+#define BMERGE(x, y) MERGE(x, y)
+#define BSUM(acc) SUM(acc)
+#endif
+#ifndef BIAS
+#define BIAS TOTAL
+#endif
+LW_INLINE BIAS LW_NAME(_bias_)(const LW_QUERY *q, size_t n) {
+    BACC s0 = BZERO, s1 = BZERO;
+    size_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        s0 = BIAS_ADD(s0, LOADQ(q, i, n));
+        s1 = BIAS_ADD(s1, LOADQ(q, i + LANES, n));
+    }
+    if (i + LANES <= n) {
+        s0 = BIAS_ADD(s0, LOADQ(q, i, n));
+        i += LANES;
+    }
+    if (i < n) s1 = BIAS_ADD(s1, LOADQ_TAIL(q, i, n, n - i));
+    return BSUM(BMERGE(s0, s1));
+}
+#else
+#define BIAS int
+LW_INLINE int LW_NAME(_bias_)(const LW_QUERY *q, size_t n) {
+    (void)q, (void)n;
+    return 0;
+}
 #endif
 
 /* The totals of `R` rows (1, 2, 4 or 8). `ahead` holds `A` addresses (0: no prefetch): one line of each is asked
  * for at every line of the query, `apart` bytes further on each time, into the L1 if `near`, else into the L2. */
-LW_INLINE void LW_NAME(_group_)(const LW_ELEMENT *q, const LW_ELEMENT *const *row, const int R, size_t n,
+LW_INLINE void LW_NAME(_group_)(const LW_QUERY *q, const LW_ELEMENT *const *row, const int R, size_t n,
                                 const char *const *ahead, const int A, size_t apart, const int near,
-                                LW_RESULT bias, LW_RESULT *out) {
-    ACC acc[LW_GROUP];
+                                BIAS bias, LW_RESULT *out) {
+    ACC acc[LW_GROUP_MOST];
     LW_UNROLL for (int r = 0; r < R; r++) acc[r] = ZERO;
     size_t i = 0, line = 0;
     for (; i + LANES <= n; i += LANES) {
-        const VEC x = LOAD(q + i);
+        const QVEC x = LOADQ(q, i, n);
         LW_UNROLL for (int r = 0; r < R; r++) acc[r] = ADD(acc[r], x, LOAD(row[r] + i));
         if (A && (LANES * sizeof(LW_ELEMENT) >= LW_LINE || (i * sizeof(LW_ELEMENT)) % LW_LINE == 0)) {
-            LW_UNROLL for (int r = 0; r < A; r++) __builtin_prefetch(ahead[r] + line, 0, near ? 3 : 2);
+            LW_UNROLL for (int r = 0; r < A; r++) lw_prefetch(ahead[r] + line, near);
             line += apart;
         }
     }
     if (i < n) {
-        const VEC x = LOAD_TAIL(q + i, n - i);
+        const QVEC x = LOADQ_TAIL(q, i, n, n - i);
         LW_UNROLL for (int r = 0; r < R; r++) acc[r] = ADD(acc[r], x, LOAD_TAIL(row[r] + i, n - i));
-        LW_UNROLL for (int r = 0; r < A; r++) __builtin_prefetch(ahead[r] + line, 0, near ? 3 : 2);
+        LW_UNROLL for (int r = 0; r < A; r++) lw_prefetch(ahead[r] + line, near);
     }
+    TOTAL total[LW_GROUP_MOST];
     if (R >= 4) {
-        LW_UNROLL for (int r = 0; r < R; r += 4) SUM4((acc + r), (out + r));
+        LW_UNROLL for (int r = 0; r < R; r += 4) SUM4((acc + r), (total + r));
     } else {
-        LW_UNROLL for (int r = 0; r < R; r++) out[r] = SUM(acc[r]);
+        LW_UNROLL for (int r = 0; r < R; r++) total[r] = SUM(acc[r]);
     }
-    LW_UNROLL for (int r = 0; r < R; r++) out[r] = UNBIAS(out[r], bias);
+    LW_UNROLL for (int r = 0; r < R; r++) out[r] = FINISH(total[r], bias);
 }
 
-LW_RESULT LW_NAME(_)(const LW_ELEMENT *a, const LW_ELEMENT *b, size_t n) {
+LW_RESULT LW_NAME(_)(const LW_QUERY *a, const LW_ELEMENT *b, size_t n) {
     ACC s0 = ZERO, s1 = ZERO, s2 = ZERO, s3 = ZERO;
     size_t i = 0;
+#ifdef BIAS_ADD
+    BACC b0 = BZERO, b1 = BZERO;
+#define STEP(s, t, at)                                                                                       \
+    do {                                                                                                     \
+        const QVEC x = LOADQ(a, at, n);                                                                      \
+        s = ADD(s, x, LOAD(b + (at)));                                                                       \
+        t = BIAS_ADD(t, x);                                                                                  \
+    } while (0)
+#else
+#define STEP(s, t, at) s = ADD(s, LOADQ(a, at, n), LOAD(b + (at)))
+#endif
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        s0 = ADD(s0, LOAD(a + i), LOAD(b + i));
-        s1 = ADD(s1, LOAD(a + i + LANES), LOAD(b + i + LANES));
-        s2 = ADD(s2, LOAD(a + i + 2 * LANES), LOAD(b + i + 2 * LANES));
-        s3 = ADD(s3, LOAD(a + i + 3 * LANES), LOAD(b + i + 3 * LANES));
+        STEP(s0, b0, i);
+        STEP(s1, b1, i + LANES);
+        STEP(s2, b0, i + 2 * LANES);
+        STEP(s3, b1, i + 3 * LANES);
     }
     if (i + 2 * LANES <= n) {
-        s0 = ADD(s0, LOAD(a + i), LOAD(b + i));
-        s1 = ADD(s1, LOAD(a + i + LANES), LOAD(b + i + LANES));
+        STEP(s0, b0, i);
+        STEP(s1, b1, i + LANES);
         i += 2 * LANES;
     }
     if (i + LANES <= n) {
-        s2 = ADD(s2, LOAD(a + i), LOAD(b + i));
+        STEP(s2, b0, i);
         i += LANES;
     }
-    if (i < n) s3 = ADD(s3, LOAD_TAIL(a + i, n - i), LOAD_TAIL(b + i, n - i));
-    return UNBIAS(SUM(MERGE(MERGE(s0, s1), MERGE(s2, s3))), BIAS(a, n));
+    if (i < n) {
+        const QVEC x = LOADQ_TAIL(a, i, n, n - i);
+        s3 = ADD(s3, x, LOAD_TAIL(b + i, n - i));
+#ifdef BIAS_ADD
+        b1 = BIAS_ADD(b1, x);
+#endif
+    }
+#ifdef BIAS_ADD
+    const BIAS bias = BSUM(BMERGE(b0, b1));
+#else
+    const BIAS bias = 0;
+#endif
+    const TOTAL total = SUM(MERGE(MERGE(s0, s1), MERGE(s2, s3)));
+    return FINISH(total, bias);
+#undef STEP
 }
 
-void LW_NAME(_rows_)(const LW_ELEMENT *q, const LW_ELEMENT *base, size_t stride, size_t count, size_t n,
+void LW_NAME(_rows_)(const LW_QUERY *q, const LW_ELEMENT *base, size_t stride, size_t count, size_t n,
                      LW_RESULT *out) {
-    const LW_RESULT bias = BIAS(q, n);
+    const BIAS bias = LW_NAME(_bias_)(q, n);
     const char *at = (const char *)base;
     size_t k = 0;
     for (; k + LW_STREAM_GROUP <= count; k += LW_STREAM_GROUP, at += LW_STREAM_GROUP * stride) {
@@ -112,26 +211,26 @@ void LW_NAME(_rows_)(const LW_ELEMENT *q, const LW_ELEMENT *base, size_t stride,
     }
 }
 
-void LW_NAME(_ids_)(const LW_ELEMENT *q, const LW_ELEMENT *base, size_t stride, const uint32_t *ids,
+void LW_NAME(_ids_)(const LW_QUERY *q, const LW_ELEMENT *base, size_t stride, const uint32_t *ids,
                     size_t count, size_t n, LW_RESULT *out) {
-#define ROW(k) ((const char *)base + (size_t)ids[k] * stride)
+#define ROW(k) lw_at(base, (size_t)ids[k] * stride)
     const size_t bytes = n * sizeof(LW_ELEMENT);
     for (size_t line = 0; line < LW_HEAD_LINES * LW_LINE && line < bytes; line += LW_LINE)
-        for (size_t k = 0; k < LW_GROUP && k < count; k++) __builtin_prefetch(ROW(k) + line, 0, 2);
-    const LW_RESULT bias = BIAS(q, n);
-    const LW_ELEMENT *row[LW_GROUP];
+        for (size_t k = 0; k < GROUP && k < count; k++) __builtin_prefetch(ROW(k) + line, 0, 2);
+    const BIAS bias = LW_NAME(_bias_)(q, n);
+    const LW_ELEMENT *row[GROUP];
     size_t k = 0;
-    for (; k + LW_GROUP <= count; k += LW_GROUP) {
-        const char *ahead[LW_GROUP];
-        LW_UNROLL for (int r = 0; r < LW_GROUP; r++) {
+    for (; k + GROUP <= count; k += GROUP) {
+        const char *ahead[GROUP];
+        LW_UNROLL for (int r = 0; r < GROUP; r++) {
             row[r] = (const LW_ELEMENT *)ROW(k + r);
-            ahead[r] = k + LW_GROUP + r < count ? ROW(k + LW_GROUP + r) : ROW(k + r);
+            ahead[r] = k + GROUP + r < count ? ROW(k + GROUP + r) : ROW(k + r);
         }
-        LW_NAME(_group_)(q, row, LW_GROUP, n, ahead, LW_GROUP, LW_LINE, 0, bias, out + k);
+        LW_NAME(_group_)(q, row, GROUP, n, ahead, GROUP, LW_LINE, 0, bias, out + k);
     }
     for (size_t r = 0; k + r < count; r++) row[r] = (const LW_ELEMENT *)ROW(k + r);
     const LW_ELEMENT **rest = row;
-    if (k + 4 <= count) {
+    if (GROUP > 4 && k + 4 <= count) {
         LW_NAME(_group_)(q, rest, 4, n, NULL, 0, 0, 0, bias, out + k);
         k += 4, rest += 4;
     }
@@ -143,17 +242,77 @@ void LW_NAME(_ids_)(const LW_ELEMENT *q, const LW_ELEMENT *base, size_t stride, 
 #undef ROW
 }
 
+/* `Q` queries against four rows: a row's register is loaded once for all of them. */
+LW_INLINE void LW_NAME(_block_)(const LW_QUERY *const *q, const int Q, const LW_ELEMENT *const *row, size_t n,
+                                const BIAS *bias, LW_RESULT *out, size_t out_stride) {
+    ACC acc[TILE * 4];
+    LW_UNROLL for (int j = 0; j < Q * 4; j++) acc[j] = ZERO;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        const VEC y[4] = {LOAD(row[0] + i), LOAD(row[1] + i), LOAD(row[2] + i), LOAD(row[3] + i)};
+        LW_UNROLL for (int j = 0; j < Q; j++) {
+            const QVEC x = LOADQ(q[j], i, n);
+            LW_UNROLL for (int r = 0; r < 4; r++) acc[j * 4 + r] = ADD(acc[j * 4 + r], x, y[r]);
+        }
+    }
+    if (i < n) {
+        const size_t k = n - i;
+        const VEC y[4] = {LOAD_TAIL(row[0] + i, k), LOAD_TAIL(row[1] + i, k), LOAD_TAIL(row[2] + i, k),
+                          LOAD_TAIL(row[3] + i, k)};
+        LW_UNROLL for (int j = 0; j < Q; j++) {
+            const QVEC x = LOADQ_TAIL(q[j], i, n, k);
+            LW_UNROLL for (int r = 0; r < 4; r++) acc[j * 4 + r] = ADD(acc[j * 4 + r], x, y[r]);
+        }
+    }
+    LW_UNROLL for (int j = 0; j < Q; j++) {
+        TOTAL total[4];
+        SUM4((acc + j * 4), total);
+        LW_UNROLL for (int r = 0; r < 4; r++) out[j * out_stride + r] = FINISH(total[r], bias[j]);
+    }
+}
+
+void LW_NAME(_tile_)(const LW_QUERY *q, size_t q_stride, size_t queries, const LW_ELEMENT *base,
+                     size_t stride, size_t count, size_t n, LW_RESULT *out, size_t out_stride) {
+    const size_t bytes = n * sizeof(LW_ELEMENT), fit = LW_PANEL / (bytes + !bytes);
+    const size_t panel = fit < 4 ? 4 : fit - fit % 4;
+    for (size_t first = 0; first < count; first += panel) {
+        const size_t last = count - first < panel ? count : first + panel;
+        for (size_t j = 0; j < queries;) {
+            const int Q = queries - j >= TILE ? TILE : 1;
+            const LW_QUERY *query[TILE];
+            BIAS bias[TILE];
+            for (int t = 0; t < Q; t++) {
+                query[t] = (const LW_QUERY *)lw_at(q, (j + t) * q_stride);
+                bias[t] = LW_NAME(_bias_)(query[t], n);
+            }
+            size_t k = first;
+            for (; k + 4 <= last; k += 4) {
+                const LW_ELEMENT *row[4];
+                LW_UNROLL for (int r = 0; r < 4; r++) row[r] =
+                    (const LW_ELEMENT *)lw_at(base, (k + r) * stride);
+                LW_RESULT *to = out + j * out_stride + k;
+                if (Q == TILE)
+                    LW_NAME(_block_)(query, TILE, row, n, bias, to, out_stride);
+                else
+                    LW_NAME(_block_)(query, 1, row, n, bias, to, out_stride);
+            }
+            for (; k < last; k++) {
+                const LW_ELEMENT *row = (const LW_ELEMENT *)lw_at(base, k * stride);
+                for (int t = 0; t < Q; t++)
+                    LW_NAME(_group_)(query[t], &row, 1, n, NULL, 0, 0, 0, bias[t],
+                                     out + (j + t) * out_stride + k);
+            }
+            j += Q;
+        }
+    }
+}
+
 #undef LW_OP
-#undef LW_TYPE
-#undef VEC
-#undef LANES
-#undef LOAD
-#undef LOAD_TAIL
-#undef ACC
-#undef ZERO
 #undef ADD
-#undef MERGE
-#undef SUM
-#undef SUM4
 #undef BIAS
-#undef UNBIAS
+#undef BIAS_ADD
+#undef BACC
+#undef BZERO
+#undef BMERGE
+#undef BSUM
+#undef FINISH

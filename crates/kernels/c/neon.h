@@ -1,5 +1,5 @@
-/* What the Arm files share: totals and tails. AArch64 has no masked loads; a copy through the stack reads no byte
- * too many. */
+/* What the Arm files share: loads, tails and totals. AArch64 has no masked loads; a copy through the stack reads no
+ * byte too many. Compiled with the flags of the file that includes it. */
 #ifndef LW_NEON_H
 #define LW_NEON_H
 
@@ -8,16 +8,19 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline float32x4_t lw_tail_f32(const float *p, size_t k) {
-    float buffer[4] = {0};
-    memcpy(buffer, p, k * sizeof *p);
-    return vld1q_f32(buffer);
+#define LW_REGISTERS 32
+
+static inline uint8x16_t lw_tail128(const void *p, size_t bytes) {
+    uint8_t buffer[16] = {0};
+    memcpy(buffer, p, bytes);
+    return vld1q_u8(buffer);
 }
-static inline int8x16_t lw_tail_s8(const void *p, size_t k) {
-    int8_t buffer[16] = {0};
-    memcpy(buffer, p, k);
-    return vld1q_s8(buffer);
-}
+#define LW_LOAD_F32(p) vld1q_f32(p)
+#define LW_TAIL_F32(p, k) vreinterpretq_f32_u8(lw_tail128(p, 4 * (k)))
+#define LW_LOAD_S8(p) vld1q_s8((const int8_t *)(p))
+#define LW_TAIL_S8(p, k) vreinterpretq_s8_u8(lw_tail128(p, k))
+#define LW_LOAD_U16(p) vld1q_u16(p)
+#define LW_TAIL_U16(p, k) vreinterpretq_u16_u8(lw_tail128(p, 2 * (k)))
 
 /* Pairwise sums: (a0 + a1) + (a2 + a3), the same order for one register as for four. */
 static inline float lw_sum_f32(float32x4_t v) {

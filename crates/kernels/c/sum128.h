@@ -25,4 +25,16 @@ static inline __m128i lw_sum4_epi32(__m128i a, __m128i b, __m128i c, __m128i d) 
     return _mm_hadd_epi32(_mm_hadd_epi32(a, b), _mm_hadd_epi32(c, d));
 }
 
+static inline int32_t lw_most_epi32(__m128i v) {
+    v = _mm_max_epi32(v, _mm_shuffle_epi32(v, 0x4e));
+    return _mm_cvtsi128_si32(_mm_max_epi32(v, _mm_shuffle_epi32(v, 0xb1)));
+}
+
+/* By the smallest 16 bits of the complement. */
+static inline int32_t lw_most_epu8(__m128i v) {
+    v = _mm_max_epu8(v, _mm_srli_epi16(v, 8));
+    v = _mm_sub_epi16(_mm_set1_epi16(255), _mm_and_si128(v, _mm_set1_epi16(255)));
+    return 255 - (_mm_cvtsi128_si32(_mm_minpos_epu16(v)) & 0xffff);
+}
+
 #endif

@@ -14,13 +14,14 @@ pub(crate) struct Variant {
     pub(crate) one: Option<unsafe extern "C" fn()>,
     pub(crate) rows: Option<unsafe extern "C" fn()>,
     pub(crate) ids: Option<unsafe extern "C" fn()>,
+    pub(crate) tile: Option<unsafe extern "C" fn()>,
 }
 
 // SAFETY: the pointers lead to constants of the library.
 unsafe impl Sync for Variant {}
 
 /// Number of kernels in `list.h`; compared with the library's own before a `Choice` is taken from it.
-pub(crate) const KERNELS: usize = 5;
+pub(crate) const KERNELS: usize = 37;
 
 #[repr(C)]
 pub(crate) struct Choice {
@@ -35,6 +36,8 @@ unsafe extern "C" {
     fn lw_variants(count: *mut usize) -> *const Variant;
     fn lw_kernel_count() -> u32;
     fn lw_bound(kernel: u32) -> usize;
+    fn lw_per(kernel: u32) -> u32;
+    fn lw_permit(features: u32) -> i32;
     fn lw_level(i: usize, features: *mut u32) -> *const c_char;
     fn lw_feature_name(bit: u32) -> *const c_char;
     fn lw_cpu_features() -> u32;
@@ -83,6 +86,18 @@ pub(crate) fn bound(kernel: u32) -> usize {
     unsafe { lw_bound(kernel) }
 }
 
+/// Query elements for each row element.
+pub(crate) fn per(kernel: u32) -> usize {
+    // SAFETY: a pure function of its argument.
+    unsafe { lw_per(kernel) as usize }
+}
+
+/// Whether the operating system lets this process run the variants of `features`.
+pub(crate) fn permit(features: u32) -> bool {
+    // SAFETY: asks the operating system for a right of this process, at most.
+    unsafe { lw_permit(features) != 0 }
+}
+
 /// Names and features of the levels, ascending.
 pub(crate) fn levels() -> Vec<(&'static str, u32)> {
     let level = |i| {
@@ -100,6 +115,11 @@ pub(crate) fn feature_names(features: u32) -> Vec<&'static str> {
         .filter(|bit| features >> bit & 1 == 1)
         .filter_map(|bit| text(unsafe { lw_feature_name(1 << bit) }))
         .collect()
+}
+
+/// The bit of the feature of that name; 0 if there is none.
+pub(crate) fn feature(name: &str) -> u32 {
+    (0..32).map(|bit| 1 << bit).find(|&bit| feature_names(bit) == [name]).unwrap_or(0)
 }
 
 pub(crate) fn cpu_features() -> u32 {

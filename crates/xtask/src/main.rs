@@ -13,7 +13,6 @@ mod rust_code;
 mod size;
 mod tiers;
 mod tree;
-mod x_macro;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! Black-box tests: what is read from files, what becomes of it, and what is measured.
 
+mod atomics;
 mod converting;
 mod files;
 mod hostile;

@@ -76,3 +76,46 @@ fn a_wrong_level_is_reported_with_all_the_rest() {
     assert_eq!(report["level"], Value::Null);
     assert!(report["problem"].as_str().unwrap().contains("unset it, or use one of"), "{report}");
 }
+
+/// Nothing here depends on how fast the machine is: the report, its marks and the exit code must only agree.
+#[test]
+fn measuring_gives_figures_and_marks_what_is_below() {
+    let ended = doctor(None, &["--measure", "--json"]);
+    let measured = &json(&ended)["measured"];
+    assert!(measured["cycle_ns"].as_f64().unwrap() > 0.0);
+    let parts = measured["parts"].as_array().unwrap();
+    let mut marked = Vec::new();
+    for part in parts {
+        let figure = |name: &str| part[name].as_f64().unwrap();
+        let (reached, expected) = (figure("bytes_per_cycle"), figure("expected_bytes_per_cycle"));
+        assert!(reached > 0.0 && expected > 0.0 && figure("bytes_per_second") > reached, "{part}");
+        assert_eq!(part["verdict"], if reached < expected { "BELOW" } else { "fine" });
+        if reached < expected {
+            marked.push(part["part"].clone());
+        }
+    }
+    let names: Vec<&str> = parts.iter().filter_map(|part| part["part"].as_str()).collect();
+    for name in
+        ["crc32c", "xxh3", "read_l1", "copy_l1", "dot_f32", "l2_f32", "dot_i8", "l2_i8", "hamming_bits"]
+    {
+        assert!(names.contains(&name), "{name} was not measured: {names:?}");
+    }
+    assert_eq!(measured["below"], Value::from(marked.clone()));
+    assert_eq!(ended.code, Some(if marked.is_empty() { 0 } else { 1 }), "{}", ended.err);
+    assert_eq!(ended.err.contains("below what this CPU should reach"), !marked.is_empty());
+}
+
+#[test]
+fn without_being_asked_to_nothing_is_measured() {
+    assert_eq!(json(&doctor(None, &["--json"]).ok())["measured"], Value::Null);
+    assert!(!doctor(None, &[]).ok().out.contains("Measured"));
+}
+
+#[test]
+fn a_wrong_level_keeps_kernels_from_being_measured_but_nothing_else() {
+    let ended = doctor(Some("nonsense"), &["--measure"]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.starts_with("error: LANEWISE_ISA") && ended.err.lines().count() == 1, "{}", ended.err);
+    let (_, table) = ended.out.split_once("\nMeasured").unwrap();
+    assert!(table.contains("| crc32c") && !table.contains("| dot_f32"), "{table}");
+}

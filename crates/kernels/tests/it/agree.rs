@@ -1,115 +1,69 @@
 //! One harness over all kernels and variants: each form agrees with the definition (integers to the bit, floats within
 //! the stated bound), at every dimension from 0 to 600, at every misalignment, at extreme values, next to guard pages.
 
+use crate::definition::{Name, Number, Random};
 use crate::guarded::Guarded;
-use lanewise_kernels::{Kernel, Kernels, Rows};
-use std::fmt::Debug;
+use lanewise_kernels::{BLOCK, Kernel, Kernels, Rows, Scan};
 
 /// Dimensions up to here are all tried.
 const DIMS: usize = 600;
 
-/// A small generator with a printed seed (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
+/// Or up to `LANEWISE_TEST_DIMS`, for emulators that take minutes over each instruction set.
+fn dims() -> usize {
+    std::env::var("LANEWISE_TEST_DIMS").map_or(DIMS, |dims| dims.parse().unwrap()).min(DIMS)
 }
 
-/// An element type of the kernels: how values are drawn, and what an operation gives by its definition.
-trait Element: Copy + Default + Debug {
-    type Out: Copy + Default + Debug + PartialEq;
-    fn draw(random: &mut Random) -> Self;
-    fn extremes() -> Vec<[Self; 2]>;
-    fn check(op: Op, a: &[Self], b: &[Self], got: Self::Out, what: &str);
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Op {
-    Dot,
-    L2,
-    Hamming,
-}
-
-impl Element for f32 {
-    type Out = f32;
-
-    fn draw(random: &mut Random) -> f32 {
-        (random.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
-    }
-
-    fn extremes() -> Vec<[f32; 2]> {
-        vec![[0.0, 0.0], [1e15, -1e15], [1e-30, 1e-30], [f32::MIN_POSITIVE / 4.0, 1.0], [-0.0, 3.0]]
-    }
-
-    /// The bound: every product and every partial sum is rounded once, so the error is at most (n + 2) ulps of the sum
-    /// of the terms' magnitudes (Higham, Accuracy and Stability, 3.1), plus what underflow may lose.
-    fn check(op: Op, a: &[f32], b: &[f32], got: f32, what: &str) {
-        let terms = a.iter().zip(b).map(|(&x, &y)| match op {
-            Op::Dot => f64::from(x) * f64::from(y),
-            _ => (f64::from(x) - f64::from(y)).powi(2),
-        });
-        let (sum, size) = terms.fold((0.0, 0.0), |(s, m), t| (s + t, m + t.abs()));
-        let bound = (a.len() as f64 + 3.0) * f64::from(f32::EPSILON) * size + a.len() as f64 * 1e-45;
-        let error = (f64::from(got) - sum).abs();
-        assert!(error <= bound, "{what}: got {got}, is {sum}, error {error:e} over {bound:e}");
-    }
-}
-
-impl Element for i8 {
-    type Out = i32;
-
-    fn draw(random: &mut Random) -> i8 {
-        random.next() as i8
-    }
-
-    fn extremes() -> Vec<[i8; 2]> {
-        vec![[-128, -128], [-128, 127], [127, 127], [127, -128], [0, -128], [-1, 1]]
-    }
-
-    fn check(op: Op, a: &[i8], b: &[i8], got: i32, what: &str) {
-        let term = |x: i64, y: i64| if op == Op::Dot { x * y } else { (x - y) * (x - y) };
-        let sum: i64 = a.iter().zip(b).map(|(&x, &y)| term(x.into(), y.into())).sum();
-        assert_eq!(i64::from(got), sum, "{what}");
-    }
-}
-
-impl Element for u8 {
-    type Out = i32;
-
-    fn draw(random: &mut Random) -> u8 {
-        random.next() as u8
-    }
-
-    fn extremes() -> Vec<[u8; 2]> {
-        vec![[0, 0], [0, 255], [255, 0], [255, 255], [0x80, 0x01]]
-    }
-
-    fn check(_: Op, a: &[u8], b: &[u8], got: i32, what: &str) {
-        let sum: u32 = a.iter().zip(b).map(|(x, y)| (x ^ y).count_ones()).sum();
-        assert_eq!(got as u32, sum, "{what}");
-    }
-}
-
-/// Runs `test` on every variant of every kernel, and says which were run.
+/// Runs `test` on every variant of every kernel.
 macro_rules! every_kernel {
     ($test:ident) => {{
         let all = Kernels::every_variant();
-        all.dot_f32.iter().for_each(|k| $test(Op::Dot, k));
-        all.l2_f32.iter().for_each(|k| $test(Op::L2, k));
-        all.dot_i8.iter().for_each(|k| $test(Op::Dot, k));
-        all.l2_i8.iter().for_each(|k| $test(Op::L2, k));
-        all.hamming_bits.iter().for_each(|k| $test(Op::Hamming, k));
+        all.dot_f32.iter().for_each(|k| $test(k));
+        all.l2_f32.iter().for_each(|k| $test(k));
+        all.cosine_f32.iter().for_each(|k| $test(k));
+        all.l1_f32.iter().for_each(|k| $test(k));
+        all.linf_f32.iter().for_each(|k| $test(k));
+        all.dot_f16.iter().for_each(|k| $test(k));
+        all.l2_f16.iter().for_each(|k| $test(k));
+        all.cosine_f16.iter().for_each(|k| $test(k));
+        all.dot_bf16.iter().for_each(|k| $test(k));
+        all.l2_bf16.iter().for_each(|k| $test(k));
+        all.cosine_bf16.iter().for_each(|k| $test(k));
+        all.dot_f32f16.iter().for_each(|k| $test(k));
+        all.l2_f32f16.iter().for_each(|k| $test(k));
+        all.dot_f32bf16.iter().for_each(|k| $test(k));
+        all.l2_f32bf16.iter().for_each(|k| $test(k));
+        all.dot_f32i8.iter().for_each(|k| $test(k));
+        all.l2_f32i8.iter().for_each(|k| $test(k));
+        all.dot_f32u8.iter().for_each(|k| $test(k));
+        all.l2_f32u8.iter().for_each(|k| $test(k));
+        all.dot_i8.iter().for_each(|k| $test(k));
+        all.l2_i8.iter().for_each(|k| $test(k));
+        all.cosine_i8.iter().for_each(|k| $test(k));
+        all.l1_i8.iter().for_each(|k| $test(k));
+        all.linf_i8.iter().for_each(|k| $test(k));
+        all.dot_u8.iter().for_each(|k| $test(k));
+        all.l2_u8.iter().for_each(|k| $test(k));
+        all.cosine_u8.iter().for_each(|k| $test(k));
+        all.dot_i4.iter().for_each(|k| $test(k));
+        all.l2_i4.iter().for_each(|k| $test(k));
+        all.dot_u4.iter().for_each(|k| $test(k));
+        all.l2_u4.iter().for_each(|k| $test(k));
+        all.dot_u8u4.iter().for_each(|k| $test(k));
+        all.l2_u8u4.iter().for_each(|k| $test(k));
+        all.dot_u4bits.iter().for_each(|k| $test(k));
+        all.hamming_bits.iter().for_each(|k| $test(k));
+        all.jaccard_bits.iter().for_each(|k| $test(k));
     }};
 }
 
-fn vector<T: Element>(random: &mut Random, n: usize) -> Vec<T> {
+fn vector<T: Number>(random: &mut Random, n: usize) -> Vec<T> {
     (0..n).map(|_| T::draw(random)).collect()
+}
+
+fn query<Q: Number, O, R>(kernel: &Kernel<Q, O, R>, random: &mut Random, n: usize) -> Vec<Q> {
+    let mut q = vector(random, n * kernel.per());
+    Name::of(kernel).fit(&mut q);
+    q
 }
 
 fn bytes<T>(data: &[T]) -> &[u8] {
@@ -122,48 +76,83 @@ fn every_dimension_next_to_guard_pages() {
     every_kernel!(one_at_guards);
 }
 
-fn one_at_guards<T: Element>(op: Op, kernel: &Kernel<T, T::Out>) {
+fn one_at_guards<Q: Number, O: Number, R: Number>(kernel: &Kernel<Q, O, R>) {
+    let name = Name::of(kernel);
     let mut random = Random(1);
-    let (mut left, mut right) = (Guarded::new(DIMS * 4), Guarded::new(DIMS * 4));
-    for n in 0..=DIMS {
-        let (a, b) = (vector::<T>(&mut random, n), vector::<T>(&mut random, n));
+    let (mut left, mut right) = (Guarded::new(DIMS * 4 * 4), Guarded::new(DIMS * 4));
+    for n in 0..=dims() {
+        let (a, b) = (query(kernel, &mut random, n), vector::<R>(&mut random, n));
         let what = format!("{kernel:?} n={n}");
-        T::check(op, &a, &b, kernel.one(left.at_end(&a), right.at_end(&b)), &what);
-        T::check(op, &a, &b, kernel.one(left.at_start(&a), right.at_start(&b)), &what);
-        T::check(op, &a, &b, kernel.one(left.at_end(&a), right.at_start(&b)), &what);
+        let got = kernel.one(left.at_end(&a), right.at_end(&b));
+        name.check(&a, &b, got, &what);
+        // The same bits wherever the vectors stand.
+        assert_eq!(got, kernel.one(left.at_start(&a), right.at_start(&b)), "{what}");
+        assert_eq!(got, kernel.one(left.at_end(&a), right.at_start(&b)), "{what}");
     }
 }
 
 #[test]
-fn rows_and_ids_next_to_guard_pages() {
+fn rows_and_ids_and_tiles_next_to_guard_pages() {
     every_kernel!(many_at_guards);
 }
 
-fn many_at_guards<T: Element>(op: Op, kernel: &Kernel<T, T::Out>) {
+fn many_at_guards<Q: Number, O: Number, R: Number>(kernel: &Kernel<Q, O, R>) {
+    let name = Name::of(kernel);
     let mut random = Random(2);
     const MOST: usize = 19;
-    let mut query = Guarded::new(DIMS * 4);
+    let mut left = Guarded::new(7 * DIMS * 4 * 4);
     let mut matrix = Guarded::new(MOST * DIMS * 4);
     let mut list = Guarded::new(40 * 4);
-    for n in (0..=DIMS).filter(|n| n % 7 == 0 || *n < 140) {
+    for n in (0..=dims()).filter(|n| n % 7 == 0 || *n < 140) {
         // Counts go through every way of splitting into groups of eight, four, two and one.
         let count = n % MOST + 1;
-        let q = vector::<T>(&mut random, n);
-        let flat = vector::<T>(&mut random, n * count);
+        let queries = n % 7 + 1;
+        let all = query(kernel, &mut random, n * queries);
+        let each = n * kernel.per();
+        let flat = vector::<R>(&mut random, n * count);
         let ids: Vec<u32> = (0..(n * 5) % 33).map(|_| (random.next() % count as u64) as u32).collect();
-        let q = query.at_end(&q);
-        let stride = n * size_of::<T>();
+        let all = left.at_end(&all);
+        let q = &all[..each];
+        let stride = n * size_of::<R>();
         let rows = Rows::new(bytes(matrix.at_end(&flat)), stride, count, n);
-        let mut out = vec![T::Out::default(); count];
+        let mut out = vec![O::default(); count];
         kernel.rows(q, rows, 0, &mut out);
         for (r, &got) in out.iter().enumerate() {
-            T::check(op, q, &flat[r * n..][..n], got, &format!("{kernel:?} rows n={n} row {r}/{count}"));
+            name.check(q, &flat[r * n..][..n], got, &format!("{kernel:?} rows n={n} row {r}/{count}"));
         }
-        let mut gathered = vec![T::Out::default(); ids.len()];
+        let mut gathered = vec![O::default(); ids.len()];
         kernel.ids(q, rows, list.at_end(&ids), &mut gathered);
         for (&id, &got) in ids.iter().zip(&gathered) {
             // To the bit, floats too: a row's result does not depend on its place in the call or on the form.
             assert_eq!(got, out[id as usize], "{kernel:?} ids n={n} id {id} of {ids:?}");
+        }
+        let mut pairs = vec![O::default(); count * queries];
+        kernel.tile(Rows::new(bytes(all), each * size_of::<Q>(), queries, each), rows, &mut pairs);
+        for (j, pairs) in pairs.chunks(count).enumerate() {
+            for (r, &got) in pairs.iter().enumerate() {
+                let what = format!("{kernel:?} tile n={n} query {j}/{queries} row {r}/{count}");
+                name.check(&all[j * each..][..each], &flat[r * n..][..n], got, &what);
+                if j == 0 && name.isa != "amx" {
+                    assert_eq!(got, out[r], "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tiles_of_more_rows_than_a_panel() {
+    let mut random = Random(4);
+    let (n, count, queries) = (1024, 301, 9);
+    let (a, b) = (vector::<f32>(&mut random, n * queries), vector::<f32>(&mut random, n * count));
+    let rows = Rows::new(bytes(&b), n * 4, count, n);
+    for kernel in Kernels::every_variant().dot_f32 {
+        let mut out = vec![0.0; queries * count];
+        kernel.tile(Rows::new(bytes(&a), n * 4, queries, n), rows, &mut out);
+        for (j, out) in out.chunks(count).enumerate() {
+            let mut expected = vec![0.0; count];
+            kernel.rows(&a[j * n..][..n], rows, 0, &mut expected);
+            assert_eq!(out, expected, "{kernel:?} query {j}");
         }
     }
 }
@@ -173,15 +162,16 @@ fn every_misalignment() {
     every_kernel!(misaligned);
 }
 
-fn misaligned<T: Element>(op: Op, kernel: &Kernel<T, T::Out>) {
+fn misaligned<Q: Number, O: Number, R: Number>(kernel: &Kernel<Q, O, R>) {
+    let name = Name::of(kernel);
     let mut random = Random(3);
-    let (a, b) = (vector::<T>(&mut random, 1024), vector::<T>(&mut random, 1024));
-    let steps = 64 / size_of::<T>();
+    let (a, b) = (query(kernel, &mut random, 1024), vector::<R>(&mut random, 1024));
+    let steps = 64 / size_of::<R>();
     for n in [1, 3, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 255, 384, 513] {
         for i in 0..steps {
             for j in [0, 1, steps / 2, steps - 1] {
-                let (x, y) = (&a[i..i + n], &b[j..j + n]);
-                T::check(op, x, y, kernel.one(x, y), &format!("{kernel:?} n={n} offsets {i}, {j}"));
+                let (x, y) = (&a[i..i + n * kernel.per()], &b[j..j + n]);
+                name.check(x, y, kernel.one(x, y), &format!("{kernel:?} n={n} offsets {i}, {j}"));
             }
         }
     }
@@ -192,15 +182,21 @@ fn extreme_values() {
     every_kernel!(extreme);
 }
 
-fn extreme<T: Element>(op: Op, kernel: &Kernel<T, T::Out>) {
-    for [x, y] in T::extremes() {
-        // The last count is the largest whose integer results are promised to be exact.
-        for n in [1, 15, 64, 257, 4096, kernel.bound().min(140_000)] {
-            let (a, b) = (vec![x; n], vec![y; n]);
-            T::check(op, &a, &b, kernel.one(&a, &b), &format!("{kernel:?} {x:?} {y:?} n={n}"));
-            let mut out = [T::Out::default(); 1];
-            kernel.ids(&a, Rows::new(bytes(&b), n * size_of::<T>(), 1, n), &[0], &mut out);
-            T::check(op, &a, &b, out[0], &format!("{kernel:?} ids {x:?} {y:?} n={n}"));
+fn extreme<Q: Number, O: Number, R: Number>(kernel: &Kernel<Q, O, R>) {
+    let name = Name::of(kernel);
+    for (i, x) in Q::extremes().into_iter().enumerate() {
+        for (j, y) in R::extremes().into_iter().enumerate() {
+            // The last count is the largest whose integer results are promised to be exact, if that is not very long;
+            // the first two values are the ones whose sums are largest.
+            let longest = if i.max(j) < 2 && dims() == DIMS { kernel.bound().min(140_000) } else { 4096 };
+            for n in [1, 15, 64, 257, longest] {
+                let (mut a, b) = (vec![x; n * kernel.per()], vec![y; n]);
+                name.fit(&mut a);
+                name.check(&a, &b, kernel.one(&a, &b), &format!("{kernel:?} {x:?} {y:?} n={n}"));
+                let mut out = [O::default(); 1];
+                kernel.ids(&a, Rows::new(bytes(&b), n * size_of::<R>(), 1, n), &[0], &mut out);
+                name.check(&a, &b, out[0], &format!("{kernel:?} ids {x:?} {y:?} n={n}"));
+            }
         }
     }
 }
@@ -208,15 +204,50 @@ fn extreme<T: Element>(op: Op, kernel: &Kernel<T, T::Out>) {
 #[test]
 fn not_a_number_is_not_lost() {
     let all = Kernels::every_variant();
-    for kernel in all.dot_f32.iter().chain(&all.l2_f32) {
+    for kernel in
+        [&all.dot_f32, &all.l2_f32, &all.cosine_f32, &all.l1_f32, &all.linf_f32].into_iter().flatten()
+    {
         for n in [1, 16, 33, 100] {
             for at in 0..n {
                 let (mut a, b) = (vec![1.0; n], vec![2.0; n]);
                 a[at] = f32::NAN;
                 assert!(kernel.one(&a, &b).is_nan(), "{kernel:?} n={n} at {at}");
+                // Against a vector without length, too.
+                assert!(kernel.one(&a, &vec![0.0; n]).is_nan(), "{kernel:?} n={n} at {at}, against zeroes");
             }
         }
     }
+}
+
+#[test]
+fn every_scan_sums_the_tables() {
+    for scan in Kernels::every_variant().scan_pq4 {
+        let mut random = Random(5);
+        for m in [0, 1, 2, 3, 4, 5, 7, 8, 16, 31, 96, scan.bound()] {
+            let blocks = m % 5 + 1;
+            let largest = if m == scan.bound() { 255 } else { 0 };
+            let tables: Vec<u8> = (0..16 * m).map(|_| u8::draw(&mut random) | largest).collect();
+            let codes: Vec<u8> = vector(&mut random, 16 * m * blocks);
+            let (mut left, mut right) = (Guarded::new(tables.len()), Guarded::new(codes.len()));
+            let mut out = vec![0; blocks * BLOCK];
+            scan.scan(left.at_end(&tables), right.at_end(&codes), &mut out);
+            for (v, &got) in out.iter().enumerate() {
+                let code = |s: usize| {
+                    let byte = codes[((v / 32) * m + s) * 16 + v % 16];
+                    usize::from(if v % 32 < 16 { byte & 15 } else { byte >> 4 })
+                };
+                let sum: u32 = (0..m).map(|s| u32::from(tables[16 * s + code(s)])).sum();
+                assert_eq!(u32::from(got), sum, "{scan:?} m={m} vector {v}");
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "bytes of the codes")]
+fn a_scan_of_too_few_codes_is_refused() {
+    let scan: Scan = Kernels::get().unwrap().scan_pq4;
+    scan.scan(&[0; 32], &[0; 63], &mut [0; 64]);
 }
 
 #[test]
@@ -225,4 +256,11 @@ fn an_id_without_a_row_is_refused() {
     let kernel = Kernels::get().unwrap().dot_f32;
     let rows = [0.0f32; 8];
     kernel.ids(&[0.0; 4], Rows::new(bytes(&rows), 16, 2, 4), &[0, 2], &mut [0.0; 2]);
+}
+
+#[test]
+#[should_panic(expected = "dot_u8_scalar is exact up to 33025 elements, not 33026")]
+fn beyond_its_bound_a_kernel_refuses() {
+    let long = vec![0u8; 33026];
+    Kernels::at_level("scalar").unwrap().dot_u8.one(&long, &long);
 }

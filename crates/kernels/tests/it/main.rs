@@ -2,4 +2,5 @@
 
 mod agree;
 mod choice;
+mod definition;
 mod guarded;

@@ -1,0 +1,39 @@
+//! What this CPU offers to low-level libraries, found by the standard library: independent of what those libraries find
+//! themselves, and of `LANEWISE_ISA`.
+
+/// The names, of those that [`expected`](super::expected) asks for, that this CPU has.
+pub fn here() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    macro_rules! detect {
+        ($detected:ident: $($name:tt)*) => {
+            $(if std::arch::$detected!($name) { names.push($name); })*
+        };
+    }
+    #[cfg(target_arch = "x86_64")]
+    detect!(is_x86_feature_detected:
+        "sse4.1" "sse4.2" "popcnt" "pclmulqdq" "vpclmulqdq" "avx2" "fma"
+        "avx512f" "avx512bw" "avx512vl" "avx512vnni" "avx512vpopcntdq");
+    #[cfg(target_arch = "aarch64")]
+    detect!(is_aarch64_feature_detected: "neon" "aes" "crc" "sha3" "dotprod" "lse");
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::lowlevel::expected::{Part, table};
+
+    /// A misspelt feature in the table would never be found on any CPU, and its row never apply.
+    #[test]
+    fn the_table_asks_for_features_that_are_looked_for() {
+        let source = include_str!("features.rs");
+        let looked_for = source.split("mod tests").next().unwrap();
+        let mut asked = 0;
+        for expected in Part::ALL.iter().flat_map(|&part| table(part)) {
+            for name in expected.features {
+                asked += 1;
+                assert!(looked_for.contains(&format!("\"{name}\"")), "{name} is never detected");
+            }
+        }
+        assert!(asked > 20);
+    }
+}
