@@ -7,12 +7,14 @@ BIN := $(VENV)/bin
 CACHE ?= .cache
 RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
 
-.PHONY: help demo test bench check tidy fix doctor clean
+.PHONY: help demo test bench bench-kernels bench-java check tidy fix doctor clean
 
 help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
 	@echo 'make test    every test of every language'
 	@echo 'make bench   recall against queries a second, beside other libraries, on Fashion-MNIST'
+	@echo 'make bench-kernels  each kernel beside NumKong, SimSIMD, FAISS and the limits of this machine'
+	@echo 'make bench-java     the drop-in for Lucene beside Lucene (JDK 22 or later, Maven)'
 	@echo 'make doctor  what this machine has and which kernels run'
 	@echo 'make check   lints, formats, tiers, generated files'
 	@echo 'make fix     formats, regenerates'
@@ -33,6 +35,16 @@ test: $(VENV)/.tools
 
 bench: $(VENV)/.bench
 	@cd crates/bench && ../../$(BIN)/python -m compare --cache "$(abspath $(CACHE))" --out ../../bench-out $(BENCH_ARGS)
+
+bench-kernels: $(VENV)/.bench-kernels
+	@$(MAKE) -s -C crates/kernels
+	@cd crates/bench && ../../$(BIN)/python -m kernels --library "$(CURDIR)/target/kernels/liblanewise_kernels.so" \
+	    --arm-library "$(CURDIR)/target/kernels-arm/liblanewise_kernels.so" \
+	    --panama "$(CURDIR)/bench-out/lucene.csv" --out ../../bench-out $(BENCH_ARGS)
+
+bench-java:
+	@$(MAKE) -s -C crates/kernels
+	@sh scripts/java bench
 
 doctor:
 	@cargo run -q --release -p lanewise-cli --bin lanewise -- doctor
@@ -71,6 +83,10 @@ $(VENV)/.bench: $(VENV)/.lanewise crates/bench/compare/requirements.txt
 	@$(BIN)/pip install -q -r $(VENV)/bench.txt
 	@$(BIN)/pip install -q $$(grep '^hnswlib' crates/bench/compare/requirements.txt) || \
 	    echo 'hnswlib could not be compiled: the comparison goes on without it' >&2
+	@touch $@
+
+$(VENV)/.bench-kernels: $(BIN)/maturin crates/bench/kernels/requirements.txt
+	@$(BIN)/pip install -q -r crates/bench/kernels/requirements.txt
 	@touch $@
 
 clean:

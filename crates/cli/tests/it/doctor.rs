@@ -33,10 +33,12 @@ fn json_says_the_same_for_programs() {
     let report = json(&doctor(None, &["--json"]).ok());
     let names: Vec<&str> =
         report["kernels"].as_array().unwrap().iter().filter_map(|k| k["kernel"].as_str()).collect();
-    assert_eq!(names, KERNELS);
-    let usable = |level: &&Value| level["usable"] == true;
+    assert!(KERNELS.iter().all(|kernel| names.contains(kernel)), "{names:?}");
+    // The highest usable level is in use, but for those that run only where they are named.
+    let usable =
+        |level: &&Value| level["usable"] == true && level["name"] != "amx" && level["name"] != "avx512fp16";
     let best = report["levels"].as_array().unwrap().iter().rfind(usable).unwrap();
-    assert_eq!(report["level"], best["name"], "the highest usable level is in use");
+    assert_eq!(report["level"], best["name"]);
     assert_eq!((&report["problem"], &report["lanewise_isa"]), (&Value::Null, &Value::Null));
     assert!(report["machine"]["threads"].as_u64().unwrap() >= 1);
     assert!(!report["machine"]["chiplets"].as_array().unwrap().is_empty());
