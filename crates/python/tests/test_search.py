@@ -132,7 +132,7 @@ def test_info_tells_what_it_was_made_of(dtype: str) -> None:
     assert info["graph_bytes"] >= 300 * 2 * 5 * 4
     assert info["memory_bytes"] >= parts
     assert info["layers"] >= 1
-    assert set(info["kernels"]) == {"dot_f32", "l2_f32", "dot_i8", "l2_i8", "hamming_bits"}
+    assert set(info["kernels"]) >= {"dot_f32", "l2_f32", "dot_i8", "l2_i8", "hamming_bits"}
     assert (index.dim, index.metric, index.dtype, index.kind) == (40, metric, dtype, "hnsw")
     assert (index.m, index.ef_construction, index.seed, len(index)) == (5, 33, 7, 300)
     assert repr(index) == (
