@@ -1,5 +1,8 @@
 /* AVX-512 BF16: two products added into each float lane by one instruction, which takes subnormal numbers as zero.
- * Compiled with -mavx512bf16 and what avx512.c is compiled with. */
+ * Compiled with -mavx512bf16 and what avx512.c is compiled with.
+ *
+ * Cosines are left to avx512.c: three of these instructions a register took longer on Sapphire Rapids (69 against 62 ns
+ * at 768 dimensions) than floats, which are exact. */
 #include "avx512.h"
 
 #define LW_ISA avx512bf16
@@ -13,6 +16,7 @@
 
 #define LW_TYPE bf16
 #define LW_NO_L2
+#define LW_NO_COSINE
 #define VEC __m512bh
 #define LANES 32
 #define LOAD(p) ((__m512bh)_mm512_loadu_si512(p))

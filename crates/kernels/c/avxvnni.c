@@ -5,5 +5,5 @@
 #define LW_ISA avxvnni
 
 #define DPBUSD(acc, u, s) _mm256_dpbusd_avx_epi32(acc, u, s)
-#define DPWSSD(acc, x, y) _mm256_dpwssd_avx_epi32(acc, x, y)
+#define APART(x, y) _mm256_or_si256(_mm256_subs_epu8(x, y), _mm256_subs_epu8(y, x))
 #include "vnni.h"

@@ -3,7 +3,8 @@
  *   BITS_LOAD(p), BITS_TAIL(p, k), BITS_XOR, BITS_AND, BITS_OR
  *   COUNTS, COUNTS_ZERO, COUNTS_ADD(x, y), COUNTS_SUM(x), COUNTS_SUM4(xs, out)    accumulated counts
  *   COUNT(acc, v)                        acc plus the bits set in v
- *   COUNT4(acc, v0, v1, v2, v3)          the same, those of v1 worth 2, of v2 4, of v3 8 */
+ *   COUNT4(acc, v0, v1, v2, v3)          the same, those of v1 worth 2, of v2 4, of v3 8
+ *   OVERLAP_SUM(x), OVERLAP_SUM4(xs, out)    where both counts of a Jaccard distance are better summed at once */
 #include "cosine.h"
 
 #define VEC BITS
@@ -54,9 +55,6 @@ typedef struct {
 typedef struct {
     COUNTS both, either;
 } lw_overlap;
-typedef struct {
-    int32_t both, either;
-} lw_overlap_total;
 static inline lw_overlap lw_overlap_merge(lw_overlap x, lw_overlap y) {
     return (lw_overlap){COUNTS_ADD(x.both, y.both), COUNTS_ADD(x.either, y.either)};
 }
@@ -71,12 +69,17 @@ static inline lw_overlap_total lw_overlap_sum(lw_overlap x) {
 #define ZERO ((lw_overlap){COUNTS_ZERO, COUNTS_ZERO})
 #define MERGE(x, y) lw_overlap_merge(x, y)
 #define TOTAL lw_overlap_total
+#ifdef OVERLAP_SUM
+#define SUM(acc) OVERLAP_SUM(acc)
+#define SUM4(accs, out) OVERLAP_SUM4(accs, out)
+#else
 #define SUM(acc) lw_overlap_sum(acc)
+#endif
 #define GROUP (LW_REGISTERS / 4)
 #define TILE (LW_REGISTERS / 16)
 #define LW_OP jaccard
 #define LW_TYPE bits
 #define ADD(acc, q, v) ((lw_overlap){COUNT((acc).both, BITS_AND(q, v)), COUNT((acc).either, BITS_OR(q, v))})
-#define FINISH(total, bias) ((void)(bias), lw_jaccard((total).both, (total).either))
+#define FINISH(total, bias) ((void)(bias), lw_jaccard(total))
 #include "loops.h"
 #include "forget.h"

@@ -2,6 +2,8 @@
 #ifndef LW_COSINE_H
 #define LW_COSINE_H
 
+#include <stdint.h>
+
 /* Never beyond 1, whatever was rounded; 0 where a vector has no length; a NaN stays one. */
 static inline float lw_cosine(double dot, double row, double query) {
     if (row == 0 || query == 0) return (float)(dot == dot ? 0 : dot); /* a NaN in the other vector */
@@ -9,8 +11,12 @@ static inline float lw_cosine(double dot, double row, double query) {
     return (float)(c > 1 ? 1 : c < -1 ? -1 : c);
 }
 
-static inline float lw_jaccard(double both, double either) {
-    return either == 0 ? 0 : (float)(1 - both / either);
+/* Bits that both have, and that either has. */
+typedef struct {
+    int32_t both, either;
+} lw_overlap_total;
+static inline float lw_jaccard(lw_overlap_total bits) {
+    return bits.either == 0 ? 0 : (float)((double)(bits.either - bits.both) / bits.either);
 }
 
 #endif

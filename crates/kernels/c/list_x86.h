@@ -65,9 +65,7 @@
     X(jaccard, bits, avx512vpopcntdq)
 
 #ifndef LW_WITHOUT_AVX512BF16
-#define LW_VARIANTS_AVX512BF16(X)                                                                            \
-    X(dot, bf16, avx512bf16)                                                                                 \
-    X(cosine, bf16, avx512bf16)
+#define LW_VARIANTS_AVX512BF16(X) X(dot, bf16, avx512bf16)
 #else
 #define LW_VARIANTS_AVX512BF16(X)
 #endif

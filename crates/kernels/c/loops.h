@@ -15,6 +15,9 @@
  *   BIAS_ADD(acc, q)          what the query alone adds to an accumulator of its own: with BACC, BZERO, BMERGE, BSUM
  *                             and BIAS, the type of its total
  *   FINISH(total, bias)       the result
+ *   ONE(acc, bacc)            the result of one-to-one, where both are better summed together
+ *   LW_ALIGN                  row elements from which one-to-one pays for a first part that brings the row to a
+ *                             register's alignment: for bytes whose sums do not depend on their order
  *   GROUP, TILE               rows compared at once in `rows` and `ids` (8, or 4 where an ACC is two of the CPU's
  *                             LW_REGISTERS registers), queries at once in `tile`
  * The words of the one kernel (LW_OP, ADD, BIAS…, FINISH) are forgotten at the end; the others stay for the next one,
@@ -92,6 +95,9 @@ static inline const char *lw_at(const void *base, size_t bytes) { return (const 
 #ifndef BIAS
 #define BIAS TOTAL
 #endif
+#ifndef ONE
+#define ONE(acc, bacc) FINISH(SUM(acc), BSUM(bacc))
+#endif
 LW_INLINE BIAS LW_NAME(_bias_)(const LW_QUERY *q, size_t n) {
     BACC s0 = BZERO, s1 = BZERO;
     size_t i = 0;
@@ -144,51 +150,63 @@ LW_INLINE void LW_NAME(_group_)(const LW_QUERY *q, const LW_ELEMENT *const *row,
     LW_UNROLL for (int r = 0; r < R; r++) out[r] = FINISH(total[r], bias);
 }
 
-LW_RESULT LW_NAME(_)(const LW_QUERY *a, const LW_ELEMENT *b, size_t n) {
-    ACC s0 = ZERO, s1 = ZERO, s2 = ZERO, s3 = ZERO;
-    size_t i = 0;
 #ifdef BIAS_ADD
-    BACC b0 = BZERO, b1 = BZERO;
-#define STEP(s, t, at)                                                                                       \
+#define STEP_(acc, bacc, q, v)                                                                               \
     do {                                                                                                     \
-        const QVEC x = LOADQ(a, at, n);                                                                      \
-        s = ADD(s, x, LOAD(b + (at)));                                                                       \
-        t = BIAS_ADD(t, x);                                                                                  \
+        const QVEC x = q;                                                                                    \
+        acc = ADD(acc, x, v);                                                                                \
+        bacc = BIAS_ADD(bacc, x);                                                                            \
     } while (0)
 #else
-#define STEP(s, t, at) s = ADD(s, LOADQ(a, at, n), LOAD(b + (at)))
+#define BACC int
+#define BZERO 0
+#define BMERGE(x, y) ((void)(y), (x))
+#define ONE(acc, bacc) FINISH(SUM(acc), bacc)
+#define STEP_(acc, bacc, q, v) acc = ADD(acc, q, v)
 #endif
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        STEP(s0, b0, i);
-        STEP(s1, b1, i + LANES);
-        STEP(s2, b0, i + 2 * LANES);
-        STEP(s3, b1, i + 3 * LANES);
-    }
+#define STEP(acc, bacc, at) STEP_(acc, bacc, LOADQ(a, at, n), LOAD(b + (at)))
+#define STEP_TAIL(acc, bacc, at, k) STEP_(acc, bacc, LOADQ_TAIL(a, at, n, k), LOAD_TAIL(b + (at), k))
+
+/* One-to-one from element i on, where fewer than four registers are left. */
+LW_INLINE LW_RESULT LW_NAME(_end_)(const LW_QUERY *a, const LW_ELEMENT *b, size_t i, size_t n, ACC s0, ACC s1,
+                                   BACC b0, BACC b1) {
     if (i + 2 * LANES <= n) {
         STEP(s0, b0, i);
         STEP(s1, b1, i + LANES);
         i += 2 * LANES;
     }
     if (i + LANES <= n) {
-        STEP(s2, b0, i);
+        STEP(s0, b0, i);
         i += LANES;
     }
-    if (i < n) {
-        const QVEC x = LOADQ_TAIL(a, i, n, n - i);
-        s3 = ADD(s3, x, LOAD_TAIL(b + i, n - i));
-#ifdef BIAS_ADD
-        b1 = BIAS_ADD(b1, x);
-#endif
-    }
-#ifdef BIAS_ADD
-    const BIAS bias = BSUM(BMERGE(b0, b1));
-#else
-    const BIAS bias = 0;
-#endif
-    const TOTAL total = SUM(MERGE(MERGE(s0, s1), MERGE(s2, s3)));
-    return FINISH(total, bias);
-#undef STEP
+    if (i < n) STEP_TAIL(s1, b1, i, n - i);
+    return ONE(MERGE(s0, s1), BMERGE(b0, b1));
 }
+
+LW_RESULT LW_NAME(_)(const LW_QUERY *a, const LW_ELEMENT *b, size_t n) {
+    ACC s0 = ZERO, s1 = ZERO;
+    BACC b0 = BZERO, b1 = BZERO;
+    if (n < 4 * LANES) return LW_NAME(_end_)(a, b, 0, n, s0, s1, b0, b1);
+    size_t i = 0;
+#ifdef LW_ALIGN
+    const size_t head = -(uintptr_t)b % LANES;
+    if (n >= LW_ALIGN && head) {
+        STEP_TAIL(s0, b0, 0, head);
+        i = head;
+    }
+#endif
+    ACC s2 = ZERO, s3 = ZERO;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        STEP(s0, b0, i);
+        STEP(s1, b1, i + LANES);
+        STEP(s2, b0, i + 2 * LANES);
+        STEP(s3, b1, i + 3 * LANES);
+    }
+    return LW_NAME(_end_)(a, b, i, n, MERGE(s0, s2), MERGE(s1, s3), b0, b1);
+}
+#undef STEP
+#undef STEP_TAIL
+#undef STEP_
 
 void LW_NAME(_rows_)(const LW_QUERY *q, const LW_ELEMENT *base, size_t stride, size_t count, size_t n,
                      LW_RESULT *out) {
@@ -315,4 +333,5 @@ void LW_NAME(_tile_)(const LW_QUERY *q, size_t q_stride, size_t queries, const L
 #undef BZERO
 #undef BMERGE
 #undef BSUM
+#undef ONE
 #undef FINISH

@@ -136,7 +136,7 @@ DEFINE(
     jaccard, bits, int32_t both = 0, either = 0; for (size_t i = 0; i < n; i++) {
         both += count(a[i] & b[i]);
         either += count(a[i] | b[i]);
-    } return lw_jaccard(both, either);)
+    } return lw_jaccard((lw_overlap_total){both, either});)
 
 void lw_scan_pq4_scalar(const uint8_t *tables, const uint8_t *codes, size_t blocks, size_t m, uint16_t *out) {
     memset(out, 0, blocks * 32 * sizeof *out);

@@ -244,20 +244,9 @@ static inline INTS lw_count4(INTS acc, INTS v0, INTS v1, INTS v2, INTS v3) {
 }
 #define COUNT lw_count
 #define COUNT4 lw_count4
-#define BITS INTS
-#define BITS_LANES INT_BYTES
-#define BITS_LOAD(p) I_LOAD(p)
-#define BITS_TAIL(p, k) I_TAIL(p, k)
-#define BITS_XOR(x, y) I_XOR(x, y)
-#define BITS_AND(x, y) I_AND(x, y)
-#define BITS_OR(x, y) I_OR(x, y)
-#define COUNTS INTS
-#define COUNTS_ZERO I_ZERO
-#define COUNTS_ADD(x, y) P(add_epi64)(x, y)
-/* Counts stay below 2^31, so the high halves of the 64-bit lanes are zero and 32-bit sums are right. */
-#define COUNTS_SUM(x) I_SUM(x)
-#define COUNTS_SUM4(xs, out) I_SUM4(xs, out)
-#endif
+#include "x86_bits.h"
+#else
 #include "bits.h"
+#endif
 
 #include "x86_scan.h"
