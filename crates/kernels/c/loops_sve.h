@@ -13,19 +13,11 @@
  *
  * As in loops.h a row has one accumulator in `rows`, `ids` and `tile`, in element order. Four rows at once. */
 
-#include "lanewise_kernels.h"
+#include "names.h"
 
 #ifndef LW_LOOPS_ONCE
 #define LW_LOOPS_ONCE
-#define LW_INLINE static inline __attribute__((always_inline))
-#define LW_NAME__(op, type, form, isa) lw_##op##_##type##form##isa
-#define LW_NAME_(op, type, form, isa) LW_NAME__(op, type, form, isa)
-#define LW_NAME(form) LW_NAME_(LW_OP, LW_TYPE, form, LW_ISA)
-#define LW_QUERY LW_NAME_(LW_OP, LW_TYPE, _query, )
-#define LW_ELEMENT LW_NAME_(LW_OP, LW_TYPE, _row, )
-#define LW_RESULT LW_NAME_(LW_OP, LW_TYPE, _result, )
-#define LW_LINE 64
-enum { LW_GROUP = 4, LW_HEAD_LINES = 4, LW_PANEL = 256 << 10 };
+enum { LW_GROUP = 4 };
 #endif
 
 #ifndef QVEC
@@ -42,7 +34,7 @@ enum { LW_GROUP = 4, LW_HEAD_LINES = 4, LW_PANEL = 256 << 10 };
 #define BIAS int
 #define BIAS_OF(q, n) 0
 #endif
-#define AT(base, bytes) ((const LW_ELEMENT *)((const char *)(base) + (bytes)))
+#define AT(base, bytes) ((const LW_ELEMENT *)lw_at(base, bytes))
 
 LW_RESULT LW_NAME(_)(const LW_QUERY *a, const LW_ELEMENT *b, size_t n) {
     ACC s0 = ZERO, s1 = ZERO, s2 = ZERO, s3 = ZERO;
@@ -91,12 +83,7 @@ LW_INLINE void LW_NAME(_group_)(const LW_QUERY *q, const LW_ELEMENT *const *row,
         s2 = ADD(s2, x, LOAD(pg, row[2] + i));
         s3 = ADD(s3, x, LOAD(pg, row[3] + i));
         if (ahead && i * sizeof(LW_ELEMENT) >= next) {
-            for (int r = 0; r < LW_GROUP; r++) {
-                if (near)
-                    __builtin_prefetch(ahead[r] + line, 0, 3);
-                else
-                    __builtin_prefetch(ahead[r] + line, 0, 2);
-            }
+            for (int r = 0; r < LW_GROUP; r++) lw_prefetch(ahead[r] + line, near);
             line += apart, next += LW_LINE;
         }
     }
@@ -179,9 +166,9 @@ void LW_NAME(_tile_)(const LW_QUERY *q, size_t q_stride, size_t queries, const L
     for (size_t first = 0; first < count; first += panel) {
         const size_t last = count - first < panel ? count : first + panel;
         for (size_t j = 0; j < queries; j += 2) {
-            const LW_QUERY *const x = (const LW_QUERY *)((const char *)q + j * q_stride);
+            const LW_QUERY *const x = (const LW_QUERY *)lw_at(q, j * q_stride);
             const int both = j + 1 < queries;
-            const LW_QUERY *const z = both ? (const LW_QUERY *)((const char *)x + q_stride) : x;
+            const LW_QUERY *const z = both ? (const LW_QUERY *)lw_at(x, q_stride) : x;
             const BIAS bias[2] = {BIAS_OF(x, n), BIAS_OF(z, n)};
             LW_RESULT *const to = out + j * out_stride;
             size_t k = first;
