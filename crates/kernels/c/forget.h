@@ -13,5 +13,7 @@
 #undef MERGE
 #undef SUM
 #undef SUM4
+#undef WIDE
+#undef WIDEN
 #undef GROUP
 #undef TILE

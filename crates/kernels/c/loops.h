@@ -18,6 +18,9 @@
  *   ONE(acc, bacc)            the result of one-to-one, where both are better summed together
  *   LW_ALIGN                  row elements from which one-to-one pays for a first part that brings the row to a
  *                             register's alignment: for bytes whose sums do not depend on their order
+ *   WIDE, WIDEN(q, n, to)     type of the kernel of the same rows whose query is this one's as floats, and the function
+ *                             that writes them (up to a register too many): many rows then meet a query that was
+ *                             converted once. The sums are the same.
  *   GROUP, TILE               rows compared at once in `rows` and `ids` (8, or 4 where an ACC is two of the CPU's
  *                             LW_REGISTERS registers), queries at once in `tile`
  * The words of the one kernel (LW_OP, ADD, BIAS…, FINISH) are forgotten at the end; the others stay for the next one,
@@ -42,6 +45,8 @@
 enum { LW_STREAM_GROUP = 4, LW_GROUP_MOST = 8 };
 /* Bytes: from where a row is long, and how far ahead a long one is asked for. */
 enum { LW_LONG_ROW = 4096, LW_AHEAD = 512 };
+/* Floats that WIDEN may write (32 KiB of stack), and how many rows repay it. */
+enum { LW_WIDE = 8192, LW_WIDE_ROWS = 16 };
 #endif
 
 #ifndef QVEC
@@ -193,6 +198,14 @@ LW_RESULT LW_NAME(_)(const LW_QUERY *a, const LW_ELEMENT *b, size_t n) {
 
 void LW_NAME(_rows_)(const LW_QUERY *q, const LW_ELEMENT *base, size_t stride, size_t count, size_t n,
                      LW_RESULT *out) {
+#ifdef WIDE
+    if (count >= LW_WIDE_ROWS && n <= LW_WIDE) {
+        float wide[LW_WIDE + LANES];
+        WIDEN(q, n, wide);
+        LW_NAME_(LW_OP, WIDE, _rows_, LW_ISA)(wide, base, stride, count, n, out);
+        return;
+    }
+#endif
     const BIAS bias = LW_NAME(_bias_)(q, n);
     const char *at = (const char *)base;
     const int long_rows = n * sizeof(LW_ELEMENT) >= LW_LONG_ROW;
@@ -215,6 +228,14 @@ void LW_NAME(_rows_)(const LW_QUERY *q, const LW_ELEMENT *base, size_t stride, s
 
 void LW_NAME(_ids_)(const LW_QUERY *q, const LW_ELEMENT *base, size_t stride, const uint32_t *ids,
                     size_t count, size_t n, LW_RESULT *out) {
+#ifdef WIDE
+    if (count >= LW_WIDE_ROWS && n <= LW_WIDE) {
+        float wide[LW_WIDE + LANES];
+        WIDEN(q, n, wide);
+        LW_NAME_(LW_OP, WIDE, _ids_, LW_ISA)(wide, base, stride, ids, count, n, out);
+        return;
+    }
+#endif
 #define ROW(k) lw_at(base, (size_t)ids[k] * stride)
     const size_t bytes = n * sizeof(LW_ELEMENT);
     for (size_t line = 0; line < LW_HEAD_LINES * LW_LINE && line < bytes; line += LW_LINE)
@@ -275,6 +296,17 @@ LW_INLINE void LW_NAME(_block_)(const LW_QUERY *const *q, const int Q, const LW_
 
 void LW_NAME(_tile_)(const LW_QUERY *q, size_t q_stride, size_t queries, const LW_ELEMENT *base,
                      size_t stride, size_t count, size_t n, LW_RESULT *out, size_t out_stride) {
+#ifdef WIDE
+    if (count >= LW_WIDE_ROWS && queries >= TILE && n <= LW_WIDE / TILE) {
+        float wide[LW_WIDE + LANES];
+        for (; queries >= TILE; queries -= TILE, out += TILE * out_stride) {
+            for (size_t t = 0; t < TILE; t++, q = (const LW_QUERY *)lw_at(q, q_stride))
+                WIDEN(q, n, wide + t * n);
+            LW_NAME_(LW_OP, WIDE, _tile_, LW_ISA)
+            (wide, n * sizeof *wide, TILE, base, stride, count, n, out, out_stride);
+        }
+    }
+#endif
     const size_t bytes = n * sizeof(LW_ELEMENT), fit = LW_PANEL / (bytes + !bytes);
     const size_t panel = fit < 4 ? 4 : fit - fit % 4;
     for (size_t first = 0; first < count; first += panel) {

@@ -34,6 +34,7 @@
 #undef SUM
 #undef SUM4
 #undef TOTAL
+#undef WIDE
 #undef GROUP
 #undef TILE
 #define LW_OP cosine

@@ -35,6 +35,13 @@ static inline FLOATS lw_square_ps(FLOATS acc, FLOATS q, FLOATS v) {
 #define SQUARE lw_square_ps
 #include "metrics.h"
 
+static inline void lw_widen_f16(const uint16_t *q, size_t n, float *to) {
+    size_t i = 0;
+    for (; i + F_LANES <= n; i += F_LANES) P(storeu_ps)(to + i, F16_LOAD(q + i));
+    if (i < n) P(storeu_ps)(to + i, F16_TAIL(q + i, n - i));
+}
+#define WIDE f32f16
+#define WIDEN(q, n, to) lw_widen_f16(q, n, to)
 #define LW_TYPE f16
 #define VEC FLOATS
 #define LANES F_LANES
