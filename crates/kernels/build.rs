@@ -25,11 +25,14 @@ fn main() {
         ],
         "aarch64" => &[
             ("neon", &[]),
-            ("sve", &[&["-march=armv8.2-a+sve"]]),
             ("dotprod", &[&["-march=armv8.2-a+dotprod"]]),
+            ("sve", &[&["-march=armv8.2-a+sve"]]),
             ("fhm", &[&["-march=armv8.2-a+fp16fml"]]),
             ("bf16", &[&["-march=armv8.2-a+bf16"]]),
             ("i8mm", &[&["-march=armv8.2-a+dotprod+i8mm"]]),
+            ("svebf16", &[&["-march=armv8.2-a+sve+bf16"]]),
+            ("svei8mm", &[&["-march=armv8.2-a+sve+i8mm"]]),
+            ("sve2", &[&["-march=armv8.2-a+sve2"]]),
         ],
         _ => &[],
     };

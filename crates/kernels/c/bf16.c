@@ -1,5 +1,5 @@
 /* NEON with BFDOT (FEAT_BF16, Armv8.6): two products added into each float lane by one instruction, which takes
- * subnormal numbers as zero and rounds to odd, so by up to an ulp. Compiled with -march=armv8.2-a+bf16. */
+ * subnormal numbers as zero and rounds to odd, so by up to an ulp. Compiled with +bf16. */
 #include "neon.h"
 
 #define LW_ISA bf16

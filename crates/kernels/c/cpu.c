@@ -66,9 +66,11 @@ uint32_t lw_cpu_features(void) {
         features |= length > 0 && (length & LENGTH_BYTES) > 16 ? LW_SVE | LW_WIDE_SVE : LW_SVE;
     }
     const unsigned long hwcap2 = getauxval(AT_HWCAP2);
-    if (hwcap2 & (1ul << 1)) features |= LW_SVE2;  /* HWCAP2_SVE2 */
-    if (hwcap2 & (1ul << 13)) features |= LW_I8MM; /* HWCAP2_I8MM */
-    if (hwcap2 & (1ul << 14)) features |= LW_BF16; /* HWCAP2_BF16 */
+    if (hwcap2 & (1ul << 1)) features |= LW_SVE2;     /* HWCAP2_SVE2 */
+    if (hwcap2 & (1ul << 9)) features |= LW_SVEI8MM;  /* HWCAP2_SVEI8MM */
+    if (hwcap2 & (1ul << 12)) features |= LW_SVEBF16; /* HWCAP2_SVEBF16 */
+    if (hwcap2 & (1ul << 13)) features |= LW_I8MM;    /* HWCAP2_I8MM */
+    if (hwcap2 & (1ul << 14)) features |= LW_BF16;    /* HWCAP2_BF16 */
     return features;
 }
 

@@ -1,5 +1,5 @@
 /* NEON with the dot-product extension (Armv8.2): four byte products added into each 32-bit lane by one instruction,
- * or four counts of bits, as products with 1. Compiled with -march=armv8.2-a+dotprod. */
+ * or four counts of bits, as products with 1. Compiled with +dotprod. */
 #include "neon.h"
 
 #define LW_ISA dotprod

@@ -1,5 +1,5 @@
 /* NEON with FMLAL (FEAT_FHM, Armv8.2): a product of two halves, exact, added to a float with one rounding. Compiled
- * with -march=armv8.2-a+fp16fml, which lets the compiler use the arithmetic on halves too (FEAT_FP16): every CPU that
+ * with +fp16fml, which lets the compiler use the arithmetic on halves too (FEAT_FP16): every CPU that
  * has FMLAL has it, the architecture says. */
 #include "neon.h"
 

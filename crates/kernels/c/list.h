@@ -112,7 +112,7 @@
 #include "list_arm.h"
 #include "list_x86.h"
 
-/* CPU features that some kernel needs: symbol, name as people know it, bit. The last three are
+/* CPU features that some kernel needs: symbol, name as people know it, bit. Three are
  * none: LW_FAST_SHUFFLE512 is the absence of a quirk, Zen 4's shuffles of whole 512-bit registers at half speed;
  * LW_NAMED is had by no CPU; and LW_WIDE_SVE says that SVE's registers are longer than NEON's 128 bits. */
 #define LW_FEATURES(X)                                                                                       \
@@ -141,7 +141,9 @@
     X(LW_SVE2, "sve2", 22)                                                                                   \
     X(LW_FAST_SHUFFLE512, "fast-shuffle512", 23)                                                             \
     X(LW_NAMED, "its name in LANEWISE_ISA", 24)                                                              \
-    X(LW_WIDE_SVE, "wide-sve", 25)
+    X(LW_WIDE_SVE, "wide-sve", 25)                                                                           \
+    X(LW_SVEBF16, "sve-bf16", 26)                                                                            \
+    X(LW_SVEI8MM, "sve-i8mm", 27)
 
 #if defined(__x86_64__) || defined(_M_X64)
 #define LW_ISAS(X) LW_ISAS_ANY(X) LW_ISAS_X86(X)

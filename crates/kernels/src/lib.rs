@@ -23,6 +23,9 @@ pub const ALIGN: usize = 64;
 /// The feature of variants that run only where `LANEWISE_ISA` names their level.
 const NAMED: &str = "its name in LANEWISE_ISA";
 
+/// What variants need to be chosen, not to run.
+const PREFERENCES: [&str; 3] = [NAMED, "fast-shuffle512", "wide-sve"];
+
 /// `LANEWISE_ISA` does not name a level that this CPU can run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IsaError {
@@ -213,10 +216,10 @@ impl Kernels {
 
     /// The variants of each kernel that this CPU can run, worst first, for tests and benchmarks.
     pub fn every_variant() -> Variants {
-        let cpu = raw::cpu_features();
         let mut all = Variants::default();
-        // What runs only where it is named counts too.
-        let usable = cpu | raw::feature(NAMED);
+        // What this CPU would not choose counts too.
+        let usable =
+            PREFERENCES.map(raw::feature).into_iter().fold(raw::cpu_features(), |all, bit| all | bit);
         for variant in raw::variants().iter().filter(|v| v.needs & !usable == 0 && raw::permit(v.needs)) {
             // SAFETY: the CPU has what it needs.
             unsafe { all.push(variant) };

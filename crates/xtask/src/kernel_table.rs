@@ -38,7 +38,8 @@ X(scan, pq4, scalar, 0) LW_SCAN_VARIANTS_X86(X) LW_SCAN_VARIANTS_ARM(X)
 fn tested(isa: &str) -> &'static str {
     match isa {
         "scalar" | "sse41" | "avx2" => "run, emulated",
-        "neon" | "dotprod" | "fhm" | "bf16" | "i8mm" | "sve" | "sve2" => "emulated",
+        "neon" | "dotprod" | "fhm" | "bf16" | "i8mm" => "emulated",
+        "sve" | "svebf16" | "svei8mm" | "sve2" => "emulated",
         _ => "run where the CPU has it",
     }
 }

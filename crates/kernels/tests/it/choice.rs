@@ -107,20 +107,38 @@ const EXPECTED: &[Expected] = &[
     (&[], &[("dot_f32", "scalar"), ("dot_i8", "scalar")]),
     (&["neon"], &[("dot_f32", "neon"), ("dot_i8", "neon"), ("hamming_bits", "neon")]),
     (&["neon", "dotprod"], &[("dot_f32", "neon"), ("dot_i8", "dotprod"), ("hamming_bits", "dotprod")]),
-    // SVE as long as NEON is left alone, wherever it stands.
+    // SVE as long as NEON is left alone, wherever it stands: Neoverse V2 and N2.
     (&["neon", "dotprod", "sve"], &[("dot_f32", "neon"), ("dot_i8", "dotprod")]),
-    (&["neon", "sve", "wide-sve"], &[("dot_f32", "sve"), ("dot_i8", "sve"), ("dot_u4", "neon")]),
     (
-        &["neon", "dotprod", "fhm", "bf16", "i8mm", "sve", "wide-sve"],
+        &["neon", "dotprod", "fhm", "bf16", "i8mm", "sve", "sve-bf16", "sve-i8mm", "sve2"],
+        &[("dot_f16", "fhm"), ("dot_bf16", "bf16"), ("dot_i8", "i8mm"), ("l2_i8", "dotprod")],
+    ),
+    // A64FX.
+    (
+        &["neon", "sve", "wide-sve"],
+        &[("dot_f32", "sve"), ("dot_f16", "sve"), ("dot_i8", "sve"), ("dot_u4", "sve"), ("scan_pq4", "neon")],
+    ),
+    // Neoverse V1, and one with longer registers than any Armv9 has.
+    (
+        &NEOVERSE_V1,
         &[
             ("dot_f32", "sve"),
             ("dot_f16", "fhm"),
-            ("dot_bf16", "bf16"),
-            ("dot_i8", "i8mm"),
-            ("l2_i8", "dotprod"),
+            ("dot_bf16", "svebf16"),
+            ("dot_i8", "svei8mm"),
+            ("l2_i8", "sve"),
+            ("hamming_bits", "sve"),
         ],
     ),
+    (
+        &["neon", "dotprod", "fhm", "bf16", "i8mm", "sve", "wide-sve", "sve-bf16", "sve-i8mm", "sve2"],
+        &[("dot_f16", "sve2"), ("l2_f16", "sve2"), ("dot_bf16", "svebf16"), ("l2_bf16", "sve")],
+    ),
 ];
+
+#[cfg(target_arch = "aarch64")]
+const NEOVERSE_V1: [&str; 9] =
+    ["neon", "dotprod", "fhm", "bf16", "i8mm", "sve", "wide-sve", "sve-bf16", "sve-i8mm"];
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const EXPECTED: &[Expected] = &[(&[], &[("dot_f32", "scalar")])];

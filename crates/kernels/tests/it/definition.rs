@@ -226,7 +226,7 @@ impl Name {
         let mut bound = (n + 3.0) * f64::from(f32::EPSILON) * size + n * 1e-45;
         match self.isa.as_str() {
             // Subnormal numbers are taken as zero.
-            "avx512bf16" | "amx" | "bf16" => {
+            "avx512bf16" | "amx" | "bf16" | "svebf16" => {
                 let most = pairs.iter().fold(1.0f64, |most, (a, b)| most.max(a.abs()).max(b.abs()));
                 bound += n * 2.4e-38 * most;
             }
