@@ -13,6 +13,11 @@ fn dims() -> usize {
     std::env::var("LANEWISE_TEST_DIMS").map_or(DIMS, |dims| dims.parse().unwrap()).min(DIMS)
 }
 
+/// `all`, or `few` for such emulators.
+fn thorough(all: usize, few: usize) -> usize {
+    if dims() == DIMS { all } else { few }
+}
+
 /// Runs `test` on every variant of every kernel.
 macro_rules! every_kernel {
     ($test:ident) => {{
@@ -103,7 +108,7 @@ fn many_at_guards<Q: Number, O: Number, R: Number>(kernel: &Kernel<Q, O, R>) {
     let mut left = Guarded::new(7 * DIMS * 4 * 4);
     let mut matrix = Guarded::new(MOST * DIMS * 4);
     let mut list = Guarded::new(40 * 4);
-    for n in (0..=dims()).filter(|n| n % 7 == 0 || *n < 140) {
+    for n in (0..=dims()).filter(|n| n % 7 == 0 || *n < thorough(140, 36)) {
         // Counts go through every way of splitting into groups of eight, four, two and one.
         let count = n % MOST + 1;
         let queries = n % 7 + 1;
@@ -168,7 +173,7 @@ fn misaligned<Q: Number, O: Number, R: Number>(kernel: &Kernel<Q, O, R>) {
     let (a, b) = (query(kernel, &mut random, 1024), vector::<R>(&mut random, 1024));
     let steps = 64 / size_of::<R>();
     for n in [1, 3, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 255, 384, 513] {
-        for i in 0..steps {
+        for i in (0..steps).step_by(thorough(1, 5)) {
             for j in [0, 1, steps / 2, steps - 1] {
                 let (x, y) = (&a[i..i + n * kernel.per()], &b[j..j + n]);
                 name.check(x, y, kernel.one(x, y), &format!("{kernel:?} n={n} offsets {i}, {j}"));
@@ -188,8 +193,8 @@ fn extreme<Q: Number, O: Number, R: Number>(kernel: &Kernel<Q, O, R>) {
         for (j, y) in R::extremes().into_iter().enumerate() {
             // The last count is the largest whose integer results are promised to be exact, if that is not very long;
             // the first two values are the ones whose sums are largest.
-            let longest = if i.max(j) < 2 && dims() == DIMS { kernel.bound().min(140_000) } else { 4096 };
-            for n in [1, 15, 64, 257, longest] {
+            let longest = if i.max(j) < 2 { kernel.bound().min(140_000) } else { 4096 };
+            for n in [1, 15, 64, 257, thorough(longest, 1030)] {
                 let (mut a, b) = (vec![x; n * kernel.per()], vec![y; n]);
                 name.fit(&mut a);
                 name.check(&a, &b, kernel.one(&a, &b), &format!("{kernel:?} {x:?} {y:?} n={n}"));
