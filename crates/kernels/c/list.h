@@ -108,6 +108,20 @@
     X(dot, u4bits, isa)                                                                                      \
     X(hamming, bits, isa)                                                                                    \
     X(jaccard, bits, isa)
+/* One that adds up products of bytes, and nothing else. */
+#define LW_BYTES(X, isa)                                                                                     \
+    X(dot, i8, isa)                                                                                          \
+    X(l2, i8, isa)                                                                                           \
+    X(cosine, i8, isa)                                                                                       \
+    X(dot, u8, isa)                                                                                          \
+    X(l2, u8, isa)                                                                                           \
+    X(cosine, u8, isa)                                                                                       \
+    X(dot, i4, isa)                                                                                          \
+    X(l2, i4, isa)                                                                                           \
+    X(dot, u4, isa)                                                                                          \
+    X(l2, u4, isa)                                                                                           \
+    X(dot, u8u4, isa)                                                                                        \
+    X(l2, u8u4, isa)
 
 #include "list_arm.h"
 #include "list_x86.h"

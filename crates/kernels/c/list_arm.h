@@ -31,18 +31,8 @@
 #define LW_VARIANTS_SVE(X) LW_EVERY(X, sve)
 
 #define LW_VARIANTS_DOTPROD(X)                                                                               \
-    X(dot, i8, dotprod)                                                                                      \
-    X(l2, i8, dotprod)                                                                                       \
-    X(cosine, i8, dotprod)                                                                                   \
-    X(dot, u8, dotprod)                                                                                      \
-    X(l2, u8, dotprod)                                                                                       \
-    X(cosine, u8, dotprod)                                                                                   \
-    X(dot, i4, dotprod)                                                                                      \
-    X(l2, i4, dotprod)                                                                                       \
-    X(dot, u4, dotprod)                                                                                      \
-    X(l2, u4, dotprod)                                                                                       \
-    X(dot, u8u4, dotprod)                                                                                    \
-    X(l2, u8u4, dotprod)                                                                                     \
+    LW_BYTES(X, dotprod)                                                                                     \
+    X(l1, i8, dotprod)                                                                                       \
     X(dot, u4bits, dotprod)                                                                                  \
     X(hamming, bits, dotprod)                                                                                \
     X(jaccard, bits, dotprod)

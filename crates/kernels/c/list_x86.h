@@ -27,37 +27,13 @@
 #define LW_VARIANTS_SSE41(X) LW_EVERY(X, sse41)
 #define LW_VARIANTS_AVX2(X) LW_EVERY(X, avx2)
 #ifndef LW_WITHOUT_AVXVNNI
-#define LW_VARIANTS_AVXVNNI(X)                                                                               \
-    X(dot, i8, avxvnni)                                                                                      \
-    X(l2, i8, avxvnni)                                                                                       \
-    X(cosine, i8, avxvnni)                                                                                   \
-    X(dot, u8, avxvnni)                                                                                      \
-    X(l2, u8, avxvnni)                                                                                       \
-    X(cosine, u8, avxvnni)                                                                                   \
-    X(dot, i4, avxvnni)                                                                                      \
-    X(l2, i4, avxvnni)                                                                                       \
-    X(dot, u4, avxvnni)                                                                                      \
-    X(l2, u4, avxvnni)                                                                                       \
-    X(dot, u8u4, avxvnni)                                                                                    \
-    X(l2, u8u4, avxvnni)
+#define LW_VARIANTS_AVXVNNI(X) LW_BYTES(X, avxvnni)
 #else
 #define LW_VARIANTS_AVXVNNI(X)
 #endif
 
 #define LW_VARIANTS_AVX512(X) LW_EVERY(X, avx512)
-#define LW_VARIANTS_AVX512VNNI(X)                                                                            \
-    X(dot, i8, avx512vnni)                                                                                   \
-    X(l2, i8, avx512vnni)                                                                                    \
-    X(cosine, i8, avx512vnni)                                                                                \
-    X(dot, u8, avx512vnni)                                                                                   \
-    X(l2, u8, avx512vnni)                                                                                    \
-    X(cosine, u8, avx512vnni)                                                                                \
-    X(dot, i4, avx512vnni)                                                                                   \
-    X(l2, i4, avx512vnni)                                                                                    \
-    X(dot, u4, avx512vnni)                                                                                   \
-    X(l2, u4, avx512vnni)                                                                                    \
-    X(dot, u8u4, avx512vnni)                                                                                 \
-    X(l2, u8u4, avx512vnni)
+#define LW_VARIANTS_AVX512VNNI(X) LW_BYTES(X, avx512vnni)
 
 #define LW_VARIANTS_AVX512VPOPCNTDQ(X)                                                                       \
     X(dot, u4bits, avx512vpopcntdq)                                                                          \

@@ -183,17 +183,6 @@ static inline int32x4_t mac(int32x4_t acc, int8x16_t u, int8x16_t s, int8x16_t v
 #define LANES 16
 #define LOAD(p) LW_LOAD_S8(p)
 #define LOAD_TAIL(p, k) LW_TAIL_S8(p, k)
-#define ACC uint32x4_t
-#define ZERO vdupq_n_u32(0)
-#define MERGE(x, y) vaddq_u32(x, y)
-#define SUM(acc) ((int32_t)vaddvq_u32(acc))
-#define LW_OP l1
-#define ADD(acc, q, v) COUNT_BYTES(acc, vreinterpretq_u8_s8(vabdq_s8(q, v)))
-#include "loops.h"
-#undef ACC
-#undef ZERO
-#undef MERGE
-#undef SUM
 #define ACC uint8x16_t
 #define ZERO vdupq_n_u8(0)
 #define MERGE(x, y) vmaxq_u8(x, y)
