@@ -123,7 +123,6 @@ const struct lw_choice *lw_chosen(void) {
         if (atomic_compare_exchange_strong_explicit(&state, &expected, 1, memory_order_relaxed,
                                                     memory_order_relaxed)) {
             choice = lw_choose(getenv("LANEWISE_ISA"), lw_cpu_features());
-            if (!lw_permit(choice.allowed)) choice = lw_choose(NULL, choice.cpu & ~LW_AMX_TILE);
             atomic_store_explicit(&state, 2, memory_order_release);
         } else {
             while (atomic_load_explicit(&state, memory_order_acquire) != 2) {

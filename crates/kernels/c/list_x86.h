@@ -22,7 +22,7 @@
     X(avx512vpopcntdq, LW_NEED_AVX512 | LW_AVX512VPOPCNTDQ, LW_LEVEL_VPOPCNTDQ)                              \
     X(avx512bf16, LW_NEED_AVX512 | LW_AVX512BF16, LW_LEVEL_BF16)                                             \
     X(avx512fp16, LW_NEED_AVX512 | LW_AVX512FP16 | LW_NAMED, LW_LEVEL_FP16 | LW_NAMED)                       \
-    X(amx, LW_NEED_AMX | LW_NAMED, LW_LEVEL_BF16 | LW_NEED_AMX | LW_NAMED)
+    X(amx, LW_NEED_AMX, LW_LEVEL_BF16 | LW_NEED_AMX)
 
 #define LW_VARIANTS_SSE41(X) LW_EVERY(X, sse41)
 #define LW_VARIANTS_AVX2(X) LW_EVERY(X, avx2)
@@ -57,8 +57,13 @@
 #ifndef LW_WITHOUT_AMX
 #define LW_VARIANTS_AMX(X)                                                                                   \
     X(dot, i8, amx)                                                                                          \
+    X(l2, i8, amx)                                                                                           \
+    X(cosine, i8, amx)                                                                                       \
     X(dot, u8, amx)                                                                                          \
-    X(dot, bf16, amx)
+    X(l2, u8, amx)                                                                                           \
+    X(cosine, u8, amx)                                                                                       \
+    X(dot, bf16, amx)                                                                                        \
+    X(cosine, bf16, amx)
 #else
 #define LW_VARIANTS_AMX(X)
 #endif

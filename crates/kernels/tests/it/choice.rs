@@ -1,5 +1,7 @@
 //! The choice of variants: the one that the list promises is the one that runs, on this CPU and on made-up ones.
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use lanewise_kernels::Rows;
 use lanewise_kernels::{IsaError, Kernels, cpu_features, levels, plan};
 
 /// Features of a CPU, and what must serve some of its kernels.
@@ -53,8 +55,10 @@ const EXPECTED: &[Expected] = &[
     (
         &SAPPHIRE_RAPIDS,
         &[
-            ("dot_i8", "avx512vnni"),
-            ("dot_bf16", "avx512bf16"),
+            ("dot_i8", "amx"),
+            ("cosine_u8", "amx"),
+            ("dot_bf16", "amx"),
+            ("l2_bf16", "avx512"),
             ("dot_f16", "avx512"),
             ("scan_pq4", "avx512"),
         ],
@@ -161,16 +165,80 @@ fn made_up_cpus_get_what_they_can_run() {
 /// What has to be named runs when it is, and only then.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn amx_and_fp16_run_only_where_they_are_named() {
+fn fp16_runs_only_where_it_is_named() {
     let isa = |level: &str, kernel: &str| {
         let plan = plan(level, &SAPPHIRE_RAPIDS).unwrap();
         plan.iter().find(|slot| slot.kernel == kernel).unwrap().isa
     };
-    assert_eq!(isa("", "dot_i8"), "avx512vnni");
-    assert_eq!(isa("amx", "dot_i8"), "amx");
+    assert_eq!(isa("", "dot_f16"), "avx512");
     assert_eq!(isa("amx", "dot_f16"), "avx512");
     assert_eq!(isa("avx512fp16", "dot_f16"), "avx512fp16");
     assert_eq!(isa("avx512fp16", "dot_i8"), "avx512vnni");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn without_one_part_of_amx_there_are_no_tiles() {
+    for hidden in ["amx-tile", "amx-int8", "amx-bf16"] {
+        let features: Vec<_> = SAPPHIRE_RAPIDS.into_iter().filter(|f| *f != hidden).collect();
+        let slots = plan("", &features).unwrap();
+        assert!(slots.iter().all(|slot| slot.isa != "amx"), "without {hidden}");
+        let error = plan("amx", &features).unwrap_err();
+        assert!(error.to_string().contains(hidden), "{error}");
+    }
+}
+
+/// The tiles are asked for by the first call that uses them and by no other, and where they are refused the results
+/// are the same. In processes of their own: a permission is not given back.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[test]
+fn tiles_are_asked_for_late_and_may_be_refused() {
+    if !SAPPHIRE_RAPIDS.iter().filter(|f| f.starts_with("amx")).all(|f| cpu_features().contains(f)) {
+        return;
+    }
+    const CHILD: &str = "LANEWISE_TEST_TILES";
+    let Ok(refused) = std::env::var(CHILD) else {
+        for refused in ["", "refused"] {
+            let name = "choice::tiles_are_asked_for_late_and_may_be_refused";
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", name]).env(CHILD, refused).env_remove("LANEWISE_ISA");
+            let ended = child.output().unwrap();
+            assert!(ended.status.success(), "{refused}: {}", String::from_utf8_lossy(&ended.stdout));
+        }
+        return;
+    };
+    let refused = !refused.is_empty();
+    if refused {
+        // Linux gives nobody the tiles while a thread's signal stack is too small for them.
+        let stack = Vec::leak(vec![0u8; 8192]);
+        let small = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
+        // SAFETY: the stack outlives the process; no signal handler needs more.
+        assert_eq!(unsafe { libc::sigaltstack(&small, std::ptr::null_mut()) }, 0);
+    }
+    let permitted = || {
+        let mut features = 0u64;
+        // SAFETY: ARCH_GET_XCOMP_PERM writes 8 bytes.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_arch_prctl, 0x1022, &mut features) }, 0);
+        features >> 18 & 1 == 1
+    };
+    let (n, queries, count) = (100, 16, 40);
+    let data: Vec<i8> = (0..n * count).map(|i| (i * i % 251) as u8 as i8).collect();
+    // SAFETY: signed bytes read as bytes.
+    let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), data.len()) };
+    let (few, all) = (Rows::new(bytes, n, queries, n), Rows::new(bytes, n, count, n));
+    let dot = Kernels::get().unwrap().dot_i8;
+    assert_eq!(dot.isa(), "amx");
+    let mut expected = vec![0; queries * count];
+    for (j, out) in expected.chunks_mut(count).enumerate() {
+        dot.rows(&data[j * n..][..n], all, 0, out);
+    }
+    assert!(!permitted(), "asked for what nobody needed yet");
+    let mut out = vec![0; queries * count];
+    dot.tile(few, all, &mut out);
+    assert_eq!(out, expected);
+    assert_eq!(permitted(), !refused);
+    let named = Kernels::at_level("amx");
+    assert_eq!(matches!(named, Err(IsaError::NotPermitted { .. })), refused, "{named:?}");
 }
 
 /// The variant that is bound is the one that the plan names, and the one that runs: on the emulated models this is what
