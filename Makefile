@@ -44,7 +44,7 @@ bench-kernels: $(VENV)/.bench-kernels
 
 bench-java:
 	@$(MAKE) -s -C crates/kernels
-	@sh scripts/java bench
+	@sh scripts/java bench --csv "$(CURDIR)/bench-out/lucene.csv" $(BENCH_ARGS)
 
 doctor:
 	@cargo run -q --release -p lanewise-cli --bin lanewise -- doctor

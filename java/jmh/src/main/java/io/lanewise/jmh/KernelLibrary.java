@@ -23,12 +23,21 @@ final class KernelLibrary {
   private KernelLibrary() {}
 
   /** Where the library is; empty where it is not. */
-  static Optional<Path> path() {
+  private static Optional<Path> path() {
     String name = System.mapLibraryName("lanewise_kernels");
     return Arrays.stream(System.getProperty("java.library.path", "").split(File.pathSeparator))
         .map(folder -> Path.of(folder, name))
         .filter(Files::exists)
         .findFirst();
+  }
+
+  /** Whether the library is there and has {@code kernel}. */
+  static boolean exports(String kernel) {
+    return path().isPresent() && find(path().get(), kernel).isPresent();
+  }
+
+  private static Optional<MemorySegment> find(Path path, String kernel) {
+    return SymbolLookup.libraryLookup(path, Arena.global()).find(kernel);
   }
 
   /**
@@ -41,9 +50,7 @@ final class KernelLibrary {
     Path path =
         path().orElseThrow(() -> new IllegalStateException("liblanewise_kernels is not there"));
     MemorySegment at =
-        SymbolLookup.libraryLookup(path, Arena.global())
-            .find(kernel)
-            .orElseThrow(() -> new IllegalStateException(path + " has no " + kernel));
+        find(path, kernel).orElseThrow(() -> new IllegalStateException(path + " has no " + kernel));
     FunctionDescriptor descriptor = FunctionDescriptor.of(result, ADDRESS, ADDRESS, JAVA_LONG);
     MethodHandle handle =
         Linker.nativeLinker().downcallHandle(at, descriptor, Linker.Option.critical(true));
