@@ -40,7 +40,7 @@ bench-kernels: $(VENV)/.bench-kernels
 	@$(MAKE) -s -C crates/kernels
 	@cd crates/bench && ../../$(BIN)/python -m kernels --library "$(CURDIR)/target/kernels/liblanewise_kernels.so" \
 	    --arm-library "$(CURDIR)/target/kernels-arm/liblanewise_kernels.so" \
-	    --panama "$(CURDIR)/bench-out/lucene.csv" --out ../../bench-out $(BENCH_ARGS)
+	    --java "$(CURDIR)/scripts/java" --out ../../bench-out $(BENCH_ARGS)
 
 bench-java:
 	@$(MAKE) -s -C crates/kernels

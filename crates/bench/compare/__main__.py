@@ -2,17 +2,15 @@
 
 import argparse
 import json
-import signal
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from . import driver, machine, plot, recall, report
 from .adapters import LIBRARIES
 from .dataset import Source, fashion_mnist
 from .errors import BenchError
+from .program import count, list_of, make_folder, run, written
 
 EFS = (10, 14, 20, 28, 40, 56, 80, 112, 160, 240, 400)
 QUICK_EFS = (10, 20, 40, 80, 160)
@@ -22,17 +20,7 @@ QUERIES_LEN = 1_000
 
 def main(arguments: list[str]) -> int:
     """Runs the comparison; the answer is the exit status."""
-    # A terminated driver unwinds like an interrupted one, and ends its workers.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        _compare(_options(arguments), arguments)
-    except BenchError as error:
-        print(f"compare: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("compare: interrupted, all workers ended", file=sys.stderr)
-        return 130
-    return 0
+    return run("compare", lambda: _compare(_options(arguments), arguments))
 
 
 def _compare(options: argparse.Namespace, arguments: list[str]) -> None:
@@ -51,28 +39,23 @@ def _compare(options: argparse.Namespace, arguments: list[str]) -> None:
     )
     if min(plan.efs) < plan.k:
         raise BenchError(f"--ef must be {plan.k} or more: libraries differ in what they do below k")
-    facts = machine.describe(arguments)
+    make_folder(options.out)
+    facts = machine.describe("compare", arguments)
     data = source.load()
     if len(data.base) < plan.k:
         raise BenchError(f"--data holds {len(data.base)} vectors, at least {plan.k} are needed")
     truth = recall.cached_nearest(data, plan.k, options.cache)
-    options.out.mkdir(parents=True, exist_ok=True)
 
     results = driver.run(plan, source, data, truth)
     record = {"facts": facts, "plan": asdict(plan), "results": asdict(results)}
-    _written(options.out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    written(options.out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
     text = report.markdown(f"{name}: queries a second at equal recall", facts, plan, data, results)
-    _written(options.out / f"{name}.md").write_text(text)
+    written(options.out / f"{name}.md").write_text(text)
     if done := [row for row in results.rows if row.reason is None]:
-        plot.draw(_written(options.out / f"{name}.png"), f"{name}, {facts['cpu']}", done)
+        plot.draw(written(options.out / f"{name}.png"), f"{name}, {facts['cpu']}", done)
     print(text, flush=True)
     if not done:
         raise BenchError("no library could be run; the record says why")
-
-
-def _written(path: Path) -> Path:
-    print(f"writing {path}", file=sys.stderr)
-    return path
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -93,21 +76,21 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--libraries",
-        type=_list_of(_library),
+        type=list_of(_library),
         default=list(LIBRARIES),
         metavar="A,B",
         help=f"of {', '.join(LIBRARIES)}",
     )
-    parser.add_argument("--ef", type=_list_of(_count), metavar="N,N", help="search breadths")
+    parser.add_argument("--ef", type=list_of(count), metavar="N,N", help="search breadths")
     parser.add_argument(
-        "--rounds", type=_count, metavar="N", help="interleaved rounds (5; quick: 2)"
+        "--rounds", type=count, metavar="N", help="interleaved rounds (5; quick: 2)"
     )
     parser.add_argument(
-        "--builds", type=_count, default=1, metavar="N", help="builds of each index (1)"
+        "--builds", type=count, default=1, metavar="N", help="builds of each index (1)"
     )
     parser.add_argument(
         "--threads",
-        type=_count,
+        type=count,
         default=machine.threads_available(),
         metavar="N",
         help="measured beside 1 (all)",
@@ -132,16 +115,6 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         help=f"the first {QUICK_BASE_LEN:,} vectors, fewer and shorter readings",
     )
     return parser.parse_args(arguments)
-
-
-def _list_of(item: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    return lambda text: list(dict.fromkeys(item(each) for each in text.split(",")))
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
-    return int(text)
 
 
 def _library(text: str) -> str:

@@ -19,14 +19,14 @@ def load_now() -> float:
     return round(os.getloadavg()[0], 2)
 
 
-def describe(arguments: list[str]) -> dict[str, str]:
+def describe(program: str, arguments: list[str]) -> dict[str, str]:
     """Facts about machine and run by name, as the report prints them."""
     return {
         "cpu": f"{_cpu_model()}, {threads_available()} threads for us",
         "system": f"{platform.system()} {platform.machine()}",
         "python": f"{platform.python_version()}, numpy {numpy.__version__}",
         "commit": _commit(),
-        "command": shlex.join(["python", "-m", "compare", *arguments]),
+        "command": shlex.join(["python", "-m", program, *arguments]),
     }
 
 

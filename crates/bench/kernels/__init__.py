@@ -13,5 +13,5 @@ that do only half of the work, the loads or the arithmetic: the slower one is th
     lanewise.py  our variants, from the shared library       expected.py  what the results must be
     peers.py     NumKong, SimSIMD, FAISS                     limits.py    loads alone, steps alone
     measure.py   rounds                                      report.py, roofline.py  the record
-    panama.py    Lucene's figures, from java/jmh             arm/         instructions under qemu
+    panama.py    Lucene, by java/jmh                         arm.py       instructions under qemu
 """

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +11,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[variable] = "1"
 
 from compare import machine as system  # noqa: E402
+from compare.program import count, list_of, make_folder, run, written  # noqa: E402
 
 from . import arm, limits, machine, measure, memory, panama, report, roofline  # noqa: E402
 from .cases import DIMS, VARIANTS_DIM, VARIANTS_QUANTIZERS, cases  # noqa: E402
@@ -26,30 +26,26 @@ QUICK_DIMS = (768,)
 
 def main(arguments: list[str]) -> int:
     """Runs the benchmark; the answer is the exit status."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
+
+    def work() -> None:
+        options = _options(arguments)
         with tempfile.TemporaryDirectory() as folder:
-            _benchmark(_options(arguments), arguments, Path(folder))
-    except BenchError as error:
-        print(f"kernels: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("kernels: interrupted", file=sys.stderr)
-        return 130
-    return 0
+            _benchmark(options, arguments, Path(folder))
+
+    return run("kernels", work)
 
 
 def _benchmark(options: argparse.Namespace, arguments: list[str], folder: Path) -> None:
-    lucene = panama.read(options.panama) if options.panama and options.panama.exists() else []
+    make_folder(options.out)
     harness = Harness(folder)
     library = Library(options.library, harness.named)
     others, missing = peers()
     kernels = _chosen(library.kernels, options.kernels)
-    facts = system.describe(arguments)
+    facts = system.describe("kernels", arguments)
+    lucene, counts = _elsewhere(options, folder, missing)
     if hasattr(os, "sched_setaffinity"):
         # One CPU, the last: the first takes most interrupts.
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    facts["command"] = facts["command"].replace("compare", "kernels", 1)
     facts["peers"] = "; ".join(f"{p.name} {p.version} ({p.level})" for p in others)
     facts["level"] = library.level
     plan = measure.Plan(
@@ -61,7 +57,8 @@ def _benchmark(options: argparse.Namespace, arguments: list[str], folder: Path) 
     print("measuring what the caches and the memory give …", file=sys.stderr)
     levels = machine.levels(harness, library.features, place, plan.rounds)
 
-    rows, all_cases = [], cases(kernels, options.dims or (QUICK_DIMS if options.quick else DIMS))
+    dims = options.dims or (QUICK_DIMS if options.quick else DIMS)
+    rows, all_cases = [], cases(kernels, dims)
     progress = measure.Progress(len(all_cases))
     for case in all_cases:
         every = options.variants or case.dim == (
@@ -74,13 +71,12 @@ def _benchmark(options: argparse.Namespace, arguments: list[str], folder: Path) 
         rows += measure.run(case, contenders, place, harness, plan)
         progress.step(case)
     progress.end()
-    counts = arm.table(folder, options.arm_library) if options.arm_library else None
-    options.out.mkdir(parents=True, exist_ok=True)
     record = report.Record(facts, plan, levels, rows, library, missing, lucene, counts)
+    name = options.out / f"kernels{_suffix(options)}"
     text = record.markdown()
-    _written(options.out / "kernels.md").write_text(text)
-    record.write_csv(_written(options.out / "kernels.csv"))
-    if not roofline.draw(_written(options.out / "kernels.png"), record):
+    written(name.with_suffix(".md")).write_text(text)
+    record.write_csv(written(name.with_suffix(".csv")))
+    if not roofline.draw(written(name.with_suffix(".png")), record):
         print(f"no picture: nothing of it was measured at {roofline.DIM}", file=sys.stderr)
     print(text, flush=True)
 
@@ -92,9 +88,31 @@ def _chosen(known: list[tuple[str, str]], wanted: list[str] | None) -> list[tupl
     return [kernel for kernel, name in zip(known, names, strict=True) if name in (wanted or names)]
 
 
-def _written(path: Path) -> Path:
-    print(f"writing {path}", file=sys.stderr)
-    return path
+def _elsewhere(
+    options: argparse.Namespace, folder: Path, missing: list[str]
+) -> tuple[list[panama.Figure], str | None]:
+    """What other programs measure: Lucene's figures, and Arm's instructions. They take minutes,
+    so a run of some kernels or sizes does without."""
+    if _is_part(options):
+        return [], None
+    lucene: list[panama.Figure] = []
+    if options.java:
+        path = options.out / f"lucene{_suffix(options)}.csv"
+        try:
+            lucene = panama.measure(options.java, options.library.parent, path, options.quick)
+        except BenchError as error:
+            print(f"Lucene is left out: {error}", file=sys.stderr)
+            missing.append(f"Lucene: {error}")
+    return lucene, arm.table(folder, options.arm_library) if options.arm_library else None
+
+
+def _is_part(options: argparse.Namespace) -> bool:
+    return bool(options.kernels or options.dims)
+
+
+def _suffix(options: argparse.Namespace) -> str:
+    """Keeps the record of a smaller run from taking the place of a whole one's."""
+    return ("-quick" if options.quick else "") + ("-part" if _is_part(options) else "")
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -110,15 +128,15 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--kernels",
-        type=lambda text: text.split(","),
+        type=list_of(str),
         metavar="A,B",
-        help="such as dot_i8,l2_f32 (all)",
+        help="such as dot_i8,l2_f32 (all); then without Lucene and Arm",
     )
     parser.add_argument(
         "--dims",
-        type=lambda text: tuple(_count(each) for each in text.split(",")),
+        type=list_of(count),
         metavar="N,N",
-        help=f"multiples of 64 ({','.join(map(str, DIMS))})",
+        help=f"multiples of 64 ({','.join(map(str, DIMS))}); then without Lucene and Arm",
     )
     parser.add_argument(
         "--variants",
@@ -126,16 +144,17 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         help=f"every instruction set at every size, not only at {VARIANTS_DIM} dimensions",
     )
     parser.add_argument(
-        "--rounds", type=_count, metavar="N", help="interleaved rounds (15; quick: 3)"
+        "--rounds", type=count, metavar="N", help="interleaved rounds (15; quick: 3)"
     )
     parser.add_argument(
         "--memory",
-        type=lambda text: _count(text) << 20,
+        type=lambda text: count(text) << 20,
         metavar="MIB",
-        help="size of the matrix that stands for memory (four times the L3)",
+        help="size of the matrix that stands for memory (four times the L3), "
+        f"{memory.LEAST >> 20} or more",
     )
     parser.add_argument(
-        "--panama", type=Path, metavar="CSV", help="Lucene's figures, if the file is there"
+        "--java", type=Path, metavar="PATH", help="scripts/java, which measures Lucene"
     )
     parser.add_argument(
         "--arm-library",
@@ -154,13 +173,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if any(dim % 64 or dim > 8192 for dim in options.dims or ()):
         parser.error("--dims must be multiples of 64, at most 8192")
+    if options.memory and options.memory < memory.LEAST:
+        parser.error(f"--memory must be {memory.LEAST >> 20} or more: a cache would hold less")
     return options
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 20):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
-    return int(text)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What is measured: a kernel at a number of dimensions in a form."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -88,7 +89,7 @@ class Case:
         return SCAN_BLOCK if self.is_scan else 1
 
 
-def cases(kernels: list[tuple[str, str]], dims: tuple[int, ...]) -> list[Case]:
+def cases(kernels: list[tuple[str, str]], dims: Sequence[int]) -> list[Case]:
     """All cases of `kernels`, a kernel's own beside each other."""
     all_cases = []
     for op, kind in kernels:

@@ -1,5 +1,5 @@
 """The one error that ends a run with a message instead of a traceback."""
 
+from compare.errors import BenchError
 
-class BenchError(Exception):
-    """Something the user can mend; the text says what and how."""
+__all__ = ["BenchError"]

@@ -10,6 +10,8 @@ from .errors import BenchError
 
 HUGE_PAGE = 2 << 20
 L2_DEFAULT = 1 << 20
+# The readings from the L3 and from memory go over up to half of it.
+LEAST = 64 << 20
 # A kernel of ours reads no byte outside its operands, but a peer might.
 SLACK = 4096
 FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -40,10 +42,11 @@ class Piece:
 
 
 def default_bytes() -> int:
-    """Four times the last cache or 1 GiB, whichever is more, within a third of what is free."""
+    """Four times the last cache or 1 GiB, whichever is more, within a third of what is free (but
+    not less than can be measured with)."""
     wanted = max(1 << 30, 4 * cache_bytes(3))
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(wanted, free // 3) // HUGE_PAGE * HUGE_PAGE
+    return max(LEAST, min(wanted, free // 3) // HUGE_PAGE * HUGE_PAGE)
 
 
 def cache_bytes(level: int) -> int:

@@ -249,7 +249,7 @@ class Record:
             called = [f"{ways[w]:.1f}" if w in ways else "" for w in ("heap", "offHeap", "copyIn")]
             rows.append((kernel, str(dim), f"{ns:.1f}", *called, from_c))
         head = ("kernel", "dim", "Lucene, Panama", "ours from Java: heap", "off-heap", "copied in")
-        note = "Measured by `java/jmh` in a run of its own; the last column is from this run."
+        note = "By `java/jmh`, just before; what it prints has ratios within rounds."
         title = f"## Lucene, nanoseconds one-to-one\n\n{note}\n\n"
         return title + _table((*head, "ours from C"), rows)
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy
 import pytest
 
+from . import __main__ as program
 from . import arm, expected, limits, panama, roofline
 from .cases import FORMATS, Case, Form, cases
 from .contender import Contender, Memory, Prepared, Workplace
@@ -271,6 +272,71 @@ class TestPanama:
         path.write_text(text)
         with pytest.raises(BenchError, match=message):
             panama.read(path)
+
+    @staticmethod
+    def measure(folder: Path, script: str, quick: bool = False) -> list[panama.Figure]:
+        path = folder / "java"
+        path.write_text(script)
+        return panama.measure(path, folder / "libraries", folder / "lucene.csv", quick)
+
+    def test_the_script_measures_with_our_libraries(self, tmp_path: Path) -> None:
+        # What a script does that measures: $3 is the file.
+        script = f"""test "$1 $2" = "bench --csv" || exit 1
+            test "$KERNELS" = "{tmp_path}/libraries" || exit 1
+            echo kernel,dims,way,ns >"$3"
+            echo "dot_i8,768,${{4:-all}},2.5" >>"$3"
+            """
+        assert self.measure(tmp_path, script) == [panama.Figure("dot_i8", 768, "all", 2.5)]
+        assert self.measure(tmp_path, script, quick=True)[0].way == "--quick"
+
+    def test_why_lucene_is_missing_is_told(self, tmp_path: Path) -> None:
+        (tmp_path / "lucene.csv").write_text("kernel,dims,way,ns\ndot_i8,768,heap,1\n")
+        with pytest.raises(BenchError, match="install a JDK"):
+            self.measure(tmp_path, "echo install a JDK; exit 77")
+        # The figures of an earlier run are not taken for this one's.
+        with pytest.raises(BenchError, match="failed with status 3"):
+            self.measure(tmp_path, "exit 3")
+
+
+class TestProgram:
+    ALWAYS = ("--library", "none.so")
+
+    def suffix(self, *arguments: str) -> str:
+        return program._suffix(program._options([*self.ALWAYS, *arguments]))
+
+    def test_smaller_runs_have_records_of_their_own(self) -> None:
+        assert self.suffix() == ""
+        assert self.suffix("--quick") == "-quick"
+        assert self.suffix("--dims", "768") == self.suffix("--kernels", "dot_i8") == "-part"
+
+    def test_a_part_does_without_lucene_and_arm(self, tmp_path: Path) -> None:
+        script = tmp_path / "java"
+        script.write_text("exit 77")
+        missing: list[str] = []
+        both = ["--java", str(script), "--arm-library", "none.so", "--out", str(tmp_path)]
+        options = program._options([*self.ALWAYS, *both])
+        found = program._elsewhere(options, tmp_path, missing)
+        assert (len(missing), "Not counted" in found[1]) == (1, True)
+        options = program._options([*self.ALWAYS, *both, "--dims", "768"])
+        assert program._elsewhere(options, tmp_path, missing) == ([], None)
+        assert len(missing) == 1
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            (("--dims", "100"), "multiples of 64"),
+            (("--dims", "8256"), "at most 8192"),
+            (("--rounds", "0"), "whole number above zero"),
+            # Less than the readings go over.
+            (("--memory", "63"), "must be 64 or more"),
+        ],
+    )
+    def test_wrong_options(
+        self, wrong: tuple[str, str], message: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(SystemExit, match="2"):
+            program._options([*self.ALWAYS, *wrong])
+        assert message in capsys.readouterr().err
 
 
 class TestArm:
