@@ -22,9 +22,14 @@ pub(crate) struct Doctor {
     measure: bool,
 }
 
+/// The page whose table says how each instruction set is tested; made from the kernel lists.
+const PAGE: &str = include_str!("../../../docs/kernels.md");
+
 /// A level that `LANEWISE_ISA` accepts.
 struct Level {
     name: &'static str,
+    /// How the tests reach its kernels; or that none does.
+    tested: &'static str,
     needs: Vec<&'static str>,
     /// Features that the level needs and this CPU has not.
     missing: Vec<&'static str>,
@@ -69,7 +74,7 @@ impl Findings {
         let features = kernels::cpu_features();
         let level = |(name, needs): (&'static str, Vec<&'static str>)| {
             let missing = needs.iter().copied().filter(|need| !features.contains(need)).collect();
-            Level { name, needs, missing }
+            Level { name, tested: tested(name), needs, missing }
         };
         let levels = kernels::levels().into_iter().map(level).collect();
         let (level, slots) = match Kernels::get() {
@@ -116,7 +121,7 @@ impl Findings {
                 (_, true) => "usable".to_owned(),
                 (_, false) => format!("not on this CPU, which lacks {}", join(&level.missing)),
             };
-            writeln!(out, "  {:<18} {usable}; {needs}", level.name)?;
+            writeln!(out, "  {:<18} {usable}; {needs}; tests: {}", level.name, level.tested)?;
         }
         match &self.forced {
             Some(name) => writeln!(out, "  LANEWISE_ISA={name:?}")?,
@@ -146,6 +151,7 @@ impl Findings {
                 "needs": level.needs,
                 "missing": level.missing,
                 "usable": level.missing.is_empty(),
+                "tested": level.tested,
             })
         };
         let slot = |slot: &Slot| {
@@ -203,6 +209,27 @@ fn machine(machine: &Machine) -> Value {
     })
 }
 
+/// How the tests reach an instruction set: the last cell of its row on the page.
+fn tested(isa: &str) -> &'static str {
+    let cells = PAGE.lines().map(|line| line.trim_matches(['|', ' ']).split(" | ").collect::<Vec<_>>());
+    let named = |cells: &Vec<&str>| cells.len() == 4 && cells[0] == format!("`{isa}`");
+    cells.filter(named).map(|cells| cells[3]).next().unwrap_or("unknown")
+}
+
 fn join(names: &[&str]) -> String {
     names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_says_how_it_is_tested() {
+        assert_eq!([tested("scalar"), tested("neon")], ["run, emulated", "emulated"]);
+        for (level, _) in kernels::levels() {
+            assert_ne!(tested(level), "unknown", "{level} is not in the table of docs/kernels.md");
+        }
+        assert_eq!(tested("needs"), "unknown");
+    }
 }

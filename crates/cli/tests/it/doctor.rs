@@ -21,9 +21,14 @@ const KERNELS: [&str; 5] = ["dot_f32", "l2_f32", "dot_i8", "l2_i8", "hamming_bit
 #[test]
 fn every_kernel_and_the_machine_are_reported() {
     let ended = doctor(None, &[]).ok();
-    for word in
-        KERNELS.iter().chain(&["chiplet 0", "threads:", "huge pages", "in use", "LANEWISE_ISA is not set"])
-    {
+    for word in KERNELS.iter().chain(&[
+        "chiplet 0",
+        "threads:",
+        "huge pages",
+        "in use",
+        "tests: run",
+        "LANEWISE_ISA is not set",
+    ]) {
         assert!(ended.out.contains(word), "{word} is not in {}", ended.out);
     }
 }
@@ -38,6 +43,7 @@ fn json_says_the_same_for_programs() {
     let usable = |level: &&Value| level["usable"] == true && level["name"] != "avx512fp16";
     let best = report["levels"].as_array().unwrap().iter().rfind(usable).unwrap();
     assert_eq!(report["level"], best["name"]);
+    assert_eq!(report["levels"][0]["tested"], "run, emulated");
     assert_eq!((&report["problem"], &report["lanewise_isa"]), (&Value::Null, &Value::Null));
     assert!(report["machine"]["threads"].as_u64().unwrap() >= 1);
     assert!(!report["machine"]["chiplets"].as_array().unwrap().is_empty());
