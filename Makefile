@@ -52,8 +52,10 @@ doctor:
 check tidy: $(VENV)/.tools
 	@PATH="$(CURDIR)/$(BIN):$$PATH" cargo run -q -p xtask -- tidy
 	cargo clippy -q --workspace --all-targets -- -D warnings
+	@sh scripts/java check-format || { [ $$? = 77 ] && echo 'skipped: Java formatting'; }
 
 fix: $(VENV)/.tools
+	@sh scripts/java format || { [ $$? = 77 ] && echo 'skipped: Java formatting'; }
 	@PATH="$(CURDIR)/$(BIN):$$PATH" cargo run -q -p xtask -- tidy --fix
 
 # The virtual environment, and what is installed into it: versions are pinned in crates/python/pyproject.toml and
@@ -71,9 +73,11 @@ $(VENV)/.lanewise: $(BIN)/maturin $(RUST_SOURCES)
 	@$(DEVELOP) --extras demo
 	@touch $@
 
-$(VENV)/.tools: $(VENV)/.lanewise
+# The benchmarks' tests draw a picture; the libraries that are measured they do without.
+$(VENV)/.tools: $(VENV)/.lanewise crates/bench/kernels/requirements.txt
 	@echo 'installing what the tests need into $(VENV) …'
 	@$(DEVELOP) --extras demo,test
+	@$(BIN)/pip install -q $$(grep '^matplotlib' crates/bench/kernels/requirements.txt)
 	@touch $@
 
 # hnswlib has no wheel: without a C++ compiler the comparison goes on without it, and says so.
