@@ -9,11 +9,18 @@ from collections.abc import Iterator
 from math import atan2, degrees, log10
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from . import limits
 from .cases import FORMATS, Case, Form
 from .report import Record
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+# Type, form, intensity, operations a nanosecond of ours and of the best peer (or 0).
+Point = tuple[str, Form, float, float, float]
 OPERATIONS = {"dot": 2, "l2": 3, "hamming": 2}
 TYPES = ("f32", "f16", "bf16", "i8", "u8", "u4", "bits")
 COLOURS = ("#1d4e89", "#2a9d8f", "#57a773", "#c1121f", "#e07a00", "#6a4c93", "#444444")
@@ -32,8 +39,7 @@ def bytes_in(case: Case) -> float:
     return case.row_bytes + (case.query_bytes if case.form == Form.ONE else 0)
 
 
-def _points(record: Record, op: str) -> Iterator[tuple[str, Form, float, float, float]]:
-    """Type, form, intensity, operations a nanosecond of ours and of the best peer (or 0)."""
+def _points(record: Record, op: str) -> Iterator[Point]:
     for case in record.by_case:
         if case.dim != DIM or case.form not in FORMS or case.type not in TYPES:
             continue
@@ -69,6 +75,12 @@ def _merged(rates: dict[str, float]) -> list[tuple[str, float]]:
     return lines
 
 
+def _angle(low: float, high: float, bottom: float, top: float) -> float:
+    """How steep a load roof looks: a decade across and a decade up, in the panel's shape."""
+    across, up = log10(high / low), log10(top / bottom)
+    return degrees(atan2(5.9 / up, 6.7 / across))
+
+
 def draw(path: Path, record: Record) -> bool:
     """Writes the PNG: inner products on the left, squared distances on the right. False, and no
     file, if nothing was measured that could be shown."""
@@ -76,12 +88,6 @@ def draw(path: Path, record: Record) -> bool:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
-    from matplotlib.lines import Line2D
-
-    def angle(low: float, high: float, bottom: float, top: float) -> float:
-        """How steep a load roof looks: a decade across and a decade up, in the panel's shape."""
-        across, up = log10(high / low), log10(top / bottom)
-        return degrees(atan2(5.9 / up, 6.7 / across))
 
     # A run of some kernels only may leave a panel empty, or both.
     shown = {op: list(_points(record, op)) for op in ("dot", "l2")}
@@ -95,77 +101,86 @@ def draw(path: Path, record: Record) -> bool:
         1, len(wanted), figsize=(7.5 * len(wanted), 7.6), sharey=True, squeeze=False
     )
     figure.set_layout_engine("constrained")
-    panels = panels[0]
-    for panel, op in zip(panels, wanted, strict=True):
-        points = shown[op]
-        # Types of equal width are set apart, around where they belong.
-        columns = sorted({(x, kind) for kind, _, x, _, _ in points})
-        low = min(x for x, _ in columns) / 1.8
-        high = max(x for x, _ in columns) * 2.2
-        roofs = _compute_roofs(record, op)
-        for name, rate in _merged({level.name: level.gb_per_second for level in record.levels}):
-            panel.plot([low, high], [low * rate, high * rate], color="#999999", lw=1, zorder=1)
-            # Near where the line leaves the picture, at the top or at the right.
-            at = min(high / 1.1, top / 1.15 / rate)
-            panel.annotate(
-                f"{name} {rate:.0f} GB/s",
-                (at, at * rate),
-                xytext=(-4, 1),
-                textcoords="offset points",
-                ha="right",
-                va="bottom",
-                rotation=angle(low, high, bottom, top),
-                rotation_mode="anchor",
-                fontsize=8,
-                color="#555555",
-            )
-        for kind, colour in zip(TYPES, COLOURS, strict=True):
-            own = [(form, x, y, peer) for k, form, x, y, peer in points if k == kind]
-            if not own:
-                continue
-            group = [t for t in TYPES if FORMATS[t].row_bits == FORMATS[kind].row_bits]
-            shift = 1.09 ** (group.index(kind) * 2 - len(group) + 1)
-            for form, x, y, peer in own:
-                style = {"marker": MARKERS[form], "color": colour, "linestyle": "none"}
-                panel.plot(x * shift, y, markersize=8, zorder=4, **style)
-                if peer:
-                    panel.plot(
-                        x * shift, peer, markersize=7, zorder=3, markerfacecolor="white", **style
-                    )
-                    panel.plot([x * shift] * 2, [peer, y], color=colour, lw=0.8, alpha=0.5)
-        for name, roof in _merged(roofs):
-            first = name.partition(",")[0]
-            own = [x for kind, _, x, _, _ in points if kind == first]
-            colour = COLOURS[TYPES.index(first)]
-            panel.plot([min(own) / 1.3, max(own) * 1.3], [roof] * 2, color=colour, lw=2, zorder=2)
-            panel.annotate(
-                f"{name} arithmetic",
-                (max(own) * 1.3, roof),
-                xytext=(3, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=8,
-                color=colour,
-            )
+    for panel, op in zip(panels[0], wanted, strict=True):
+        low = min(x for _, _, x, _, _ in shown[op]) / 1.8
+        high = max(x for _, _, x, _, _ in shown[op]) * 2.2
         panel.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, top))
+        _draw_loads(panel, {level.name: level.gb_per_second for level in record.levels})
+        _draw_points(panel, shown[op])
+        _draw_arithmetic(panel, _compute_roofs(record, op), shown[op])
         title = {"dot": "inner product", "l2": "squared distance"}[op]
         panel.set_title(f"{title}, bits: Hamming")
         panel.set_xlabel("operations for each byte that comes in (log)")
         panel.grid(alpha=0.25, which="both")
-    panels[0].set_ylabel("operations a nanosecond, one thread (log)")
-    handles = [
-        Line2D([], [], marker="o", linestyle="none", color=colour, label=kind)
-        for kind, colour in zip(TYPES, COLOURS, strict=True)
-    ]
-    handles += [
-        Line2D([], [], marker=marker, linestyle="none", color="#777777", label=str(form))
-        for form, marker in MARKERS.items()
-    ]
-    peer_style = {"marker": "o", "markerfacecolor": "white", "linestyle": "none"}
-    handles.append(Line2D([], [], color="#777777", label="best other library", **peer_style))
-    figure.legend(handles=handles, loc="outside lower center", ncols=12, frameon=False, fontsize=9)
+    panels[0][0].set_ylabel("operations a nanosecond, one thread (log)")
+    legend = {"loc": "outside lower center", "ncols": 12, "frameon": False, "fontsize": 9}
+    figure.legend(handles=_legend(), **legend)
     cpu = record.facts["cpu"].partition(",")[0]
     figure.suptitle(f"Lanewise's kernels under their roofs, {DIM} dimensions, {cpu}")
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
     return True
+
+
+def _draw_loads(panel: "Axes", rates: dict[str, float]) -> None:
+    """What the loads allow: a slope for each cache."""
+    (low, high), (bottom, top) = panel.get_xlim(), panel.get_ylim()
+    for name, rate in _merged(rates):
+        panel.plot([low, high], [low * rate, high * rate], color="#999999", lw=1, zorder=1)
+        # Near where the line leaves the picture, at the top or at the right.
+        at = min(high / 1.1, top / 1.15 / rate)
+        panel.annotate(
+            f"{name} {rate:.0f} GB/s",
+            (at, at * rate),
+            xytext=(-4, 1),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            rotation=_angle(low, high, bottom, top),
+            rotation_mode="anchor",
+            fontsize=8,
+            color="#555555",
+        )
+
+
+def _draw_points(panel: "Axes", points: list[Point]) -> None:
+    """What is reached, with a line to the best other library."""
+    for kind, form, x, y, peer in points:
+        # Types of equal width are set apart, around where they belong.
+        group = [t for t in TYPES if FORMATS[t].row_bits == FORMATS[kind].row_bits]
+        x *= 1.09 ** (group.index(kind) * 2 - len(group) + 1)
+        colour = COLOURS[TYPES.index(kind)]
+        style = {"marker": MARKERS[form], "color": colour, "linestyle": "none"}
+        panel.plot(x, y, markersize=8, zorder=4, **style)
+        if peer:
+            panel.plot(x, peer, markersize=7, zorder=3, markerfacecolor="white", **style)
+            panel.plot([x, x], [peer, y], color=colour, lw=0.8, alpha=0.5)
+
+
+def _draw_arithmetic(panel: "Axes", roofs: dict[str, float], points: list[Point]) -> None:
+    """What the arithmetic allows: a level over the points of a type."""
+    for name, roof in _merged(roofs):
+        first = name.partition(",")[0]
+        own = [x for kind, _, x, _, _ in points if kind == first]
+        colour = COLOURS[TYPES.index(first)]
+        panel.plot([min(own) / 1.3, max(own) * 1.3], [roof] * 2, color=colour, lw=2, zorder=2)
+        panel.annotate(
+            f"{name} arithmetic",
+            (max(own) * 1.3, roof),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=colour,
+        )
+
+
+def _legend() -> list["Line2D"]:
+    from matplotlib.lines import Line2D
+
+    def handle(marker: str, colour: str, label: str, **style: str) -> Line2D:
+        return Line2D([], [], marker=marker, linestyle="none", color=colour, label=label, **style)
+
+    handles = [handle("o", *each) for each in zip(COLOURS, TYPES, strict=True)]
+    handles += [handle(marker, "#777777", str(form)) for form, marker in MARKERS.items()]
+    return [*handles, handle("o", "#777777", "best other library", markerfacecolor="white")]
