@@ -27,7 +27,7 @@ class Figure:
 def measure(script: Path, libraries: Path, path: Path, quick: bool) -> list[Figure]:
     """Lets `script` measure, with the libraries of a folder, and keeps the figures at `path`."""
     print("measuring Lucene …", file=sys.stderr)
-    command = ["sh", script, "bench", "--csv", path.absolute(), *(["--quick"] if quick else [])]
+    command = ["sh", script, "bench", "--csv", path.resolve(), *(["--quick"] if quick else [])]
     environment = os.environ | {"KERNELS": str(libraries.absolute())}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
     if done.returncode == 77:

@@ -247,11 +247,14 @@ class Record:
             mine = pairs.get((kernel, dim))
             from_c = f"{mine.median:.1f}" if mine else ""
             called = [f"{ways[w]:.1f}" if w in ways else "" for w in ("heap", "offHeap", "copyIn")]
-            rows.append((kernel, str(dim), f"{ns:.1f}", *called, from_c))
+            times = f"{ns / ways['heap']:.2f}" if "heap" in ways else ""
+            rows.append((kernel, str(dim), f"{ns:.1f}", *called, from_c, times))
         head = ("kernel", "dim", "Lucene, Panama", "ours from Java: heap", "off-heap", "copied in")
-        note = "By `java/jmh`, just before; what it prints has ratios within rounds."
+        note = (
+            "By `java/jmh`, just before; medians. The last column is Lucene's by ours on the heap."
+        )
         title = f"## Lucene, nanoseconds one-to-one\n\n{note}\n\n"
-        return title + _table((*head, "ours from C"), rows)
+        return title + _table((*head, "ours from C", "times as fast"), rows)
 
     def _cases(self, form: Form) -> list[Case]:
         return [case for case in self.by_case if case.form == form]

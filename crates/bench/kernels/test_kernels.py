@@ -255,7 +255,7 @@ class TestPanama:
         path.write_text("kernel,dims,way,ns\ndot_i8,768,lucene,34.7\ndot_i8,768,heap,11.1\n")
         shown = record(TestRecord().rows(22.0))
         shown.lucene = panama.read(path)
-        assert "| dot_i8 | 768 | 34.7 | 11.1 |  |  | 11.0 |" in shown.markdown()
+        assert "| dot_i8 | 768 | 34.7 | 11.1 |  |  | 11.0 | 3.13 |" in shown.markdown()
 
     @pytest.mark.parametrize(
         ("text", "message"),
