@@ -14,7 +14,7 @@ const OPERATIONS: u32 = 64;
 const PASSES: u32 = 2500;
 
 /// Seconds that one cycle took in one short run of the chain. A disturbance makes it longer, nothing makes it shorter.
-pub fn seconds() -> f64 {
+pub(super) fn seconds() -> f64 {
     let (start, a, b) = black_box((1, 0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03));
     let (end, time) = timed(|| chain(PASSES, start, a, b));
     black_box(end);

@@ -2,7 +2,7 @@
 //! themselves, and of `LANEWISE_ISA`.
 
 /// The names, of those that [`expected`](super::expected) asks for, that this CPU has.
-pub fn here() -> Vec<&'static str> {
+pub(super) fn here() -> Vec<&'static str> {
     let mut names = Vec::new();
     macro_rules! detect {
         ($detected:ident: $($name:tt)*) => {

@@ -4,15 +4,15 @@
 //! slowest code on Arm and took 29 % of a database's time, unnoticed, since it was correct. Here each part is timed in
 //! bytes per cycle, and what stays below the figure that the CPU's features promise is marked:
 //!
-//! [`features`] says what the CPU has → [`expected`] what that promises → [`parts`] run → [`rate`] times them in
-//! [`cycle`]s → [`expected::verdict`].
+//! `features` says what the CPU has → [`expected`] what that promises → `parts` run → `rate` times them in
+//! `cycle`s → [`expected::verdict`].
 
-pub mod cycle;
+mod cycle;
 pub mod expected;
-pub mod features;
+mod features;
 mod levels;
-pub mod parts;
-pub mod rate;
+mod parts;
+mod rate;
 pub mod spinlock;
 
 use expected::{Expected, Part, Verdict};
@@ -49,7 +49,7 @@ impl Reading {
 pub struct Report {
     /// Seconds of the shortest cycle seen: how long one step of a chain of dependent additions takes.
     pub cycle_seconds: f64,
-    /// The parts, in the order of [`parts::all`].
+    /// The parts, in the order of `parts::all`.
     pub readings: Vec<Reading>,
 }
 

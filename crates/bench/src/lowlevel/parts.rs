@@ -11,15 +11,15 @@ use lanewise_engine::topology::Machine;
 use std::hint::black_box;
 
 /// A piece of work.
-pub struct Work<'a> {
+pub(super) struct Work<'a> {
     /// What it is.
-    pub part: Part,
+    pub(super) part: Part,
     /// What does it.
-    pub by: String,
+    pub(super) by: String,
     /// Bytes that one call of `run` goes over.
-    pub bytes: usize,
+    pub(super) bytes: usize,
     /// Does it once.
-    pub run: &'a mut dyn FnMut(),
+    pub(super) run: &'a mut dyn FnMut(),
 }
 
 /// Bytes for checksums and hashes: far beyond their set-up, inside every L1.
@@ -32,7 +32,7 @@ const DIM: usize = 1024;
 const ROWS: usize = 16 << 10;
 
 /// Gives each part of this machine to `visit`, one after the other; kernels only if there are any.
-pub fn all(machine: &Machine, kernels: Option<&Kernels>, visit: &mut dyn FnMut(Work<'_>)) {
+pub(super) fn all(machine: &Machine, kernels: Option<&Kernels>, visit: &mut dyn FnMut(Work<'_>)) {
     let block: Vec<u8> = (0..BLOCK).map(|i| (i * 31 % 251) as u8).collect();
     visit(Work {
         part: Part::Crc32c,

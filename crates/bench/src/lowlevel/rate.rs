@@ -6,16 +6,16 @@ use std::time::Duration;
 
 /// What one piece of work reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
+pub(super) struct Rate {
     /// Bytes that it went over per cycle.
-    pub bytes_per_cycle: f64,
+    pub(super) bytes_per_cycle: f64,
     /// Seconds of a cycle meanwhile.
-    pub cycle_seconds: f64,
+    pub(super) cycle_seconds: f64,
 }
 
 impl Rate {
     /// The better of the two.
-    pub fn better(self, other: Rate) -> Rate {
+    pub(super) fn better(self, other: Rate) -> Rate {
         if other.bytes_per_cycle > self.bytes_per_cycle { other } else { self }
     }
 }
@@ -33,7 +33,7 @@ const ENOUGH: Duration = Duration::from_millis(300);
 ///
 /// Runs take turns with runs of the cycle's chain, so that both see the same frequencies. The shortest of each is taken:
 /// whatever disturbs a run makes it longer.
-pub fn best_of(bytes: usize, run: &mut dyn FnMut()) -> Rate {
+pub(super) fn best_of(bytes: usize, run: &mut dyn FnMut()) -> Rate {
     // The first call chooses code and warms the caches.
     run();
     let ((), once) = timed(&mut *run);
