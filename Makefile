@@ -13,7 +13,7 @@ help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
 	@echo 'make test    every test of every language'
 	@echo 'make bench   recall against queries a second, beside other libraries, on Fashion-MNIST'
-	@echo 'make bench-kernels  each kernel beside NumKong, SimSIMD, FAISS and the limits of this machine'
+	@echo 'make bench-kernels  each kernel beside NumKong, SimSIMD, FAISS, Lucene and the limits of this machine'
 	@echo 'make bench-java     the drop-in for Lucene beside Lucene (JDK 22 or later, Maven)'
 	@echo 'make doctor  what this machine has and which kernels run'
 	@echo 'make check   lints, formats, tiers, generated files'
@@ -21,7 +21,7 @@ help:
 	@echo 'make clean   removes what was built; the data in $(CACHE) stays'
 	@echo
 	@echo 'PYTHON=/path/to/python3 makes the virtual environment, CACHE=folder keeps the data,'
-	@echo 'BENCH_ARGS=... goes to the comparison (BENCH_ARGS=--help lists what it takes)'
+	@echo 'BENCH_ARGS=... goes to the benchmarks (--quick makes them short, --help lists what they take)'
 
 demo: $(VENV)/.lanewise
 	@$(BIN)/python -m lanewise.demo --cache "$(CACHE)"
@@ -34,16 +34,15 @@ test: $(VENV)/.tools
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh scripts/test
 
 bench: $(VENV)/.bench
-	@cd crates/bench && ../../$(BIN)/python -m compare --cache "$(abspath $(CACHE))" --out ../../bench-out $(BENCH_ARGS)
+	@PYTHONPATH=crates/bench $(BIN)/python -m compare --cache "$(CACHE)" --out bench-out $(BENCH_ARGS)
 
 # Arm's instructions are counted where the cross-compiler is (and qemu-aarch64, which the record asks for if need be).
 ARM_CC ?= aarch64-linux-gnu-gcc
 bench-kernels: $(VENV)/.bench-kernels
 	@$(MAKE) -s -C crates/kernels
 	@! command -v $(ARM_CC) >/dev/null || $(MAKE) -s -C crates/kernels CC=$(ARM_CC) OUT=../../target/kernels-arm
-	@cd crates/bench && ../../$(BIN)/python -m kernels --library "$(CURDIR)/target/kernels/liblanewise_kernels.so" \
-	    --arm-library "$(CURDIR)/target/kernels-arm/liblanewise_kernels.so" \
-	    --java "$(CURDIR)/scripts/java" --out ../../bench-out $(BENCH_ARGS)
+	@PYTHONPATH=crates/bench $(BIN)/python -m kernels --library target/kernels/liblanewise_kernels.so \
+	    --arm-library target/kernels-arm/liblanewise_kernels.so --java scripts/java --out bench-out $(BENCH_ARGS)
 
 bench-java:
 	@$(MAKE) -s -C crates/kernels
