@@ -53,7 +53,7 @@ enum op { DOT, L2, COSINE };
 enum { SIDE = 16, STEP = 64, TILE = SIDE * STEP };
 /* GROUP: queries packed at once. PART: bytes of a query packed at once. */
 enum { GROUP = 64, PART = 1024 };
-/* Rows of a panel, and their bytes: half of the L2 of the cores that have AMX. */
+/* Rows of a panel, and their bytes: three quarters of the L2 of the cores that have AMX. */
 enum { PANEL_ROWS = 1024, PANEL = 3 << 19 };
 
 struct config {
