@@ -5,8 +5,9 @@
  *   rows  one query against `count` rows that follow each other        -> out[count]
  *   ids   one query against the rows ids[0..count] of a matrix         -> out[count]
  *   tile  `queries` queries against `count` rows                       -> out[i * out_stride + j]
- * The last three give a row the same result wherever it stands in the call. Kernels never allocate, never fail, read
- * no byte outside their operands and keep no state. list.h says which there are and what they compute. */
+ * The last three give a row the same result wherever it stands in the call; the floats of `tile` may be added in
+ * another order than those of `rows` and `ids`. Kernels never allocate, never fail, read no byte outside their operands
+ * and keep no state. list.h says which there are and what they compute. */
 #ifndef LANEWISE_KERNELS_H
 #define LANEWISE_KERNELS_H
 
