@@ -5,6 +5,7 @@ use std::env;
 
 fn main() {
     println!("cargo:rerun-if-changed=c");
+    println!("cargo:rerun-if-changed=include");
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     const AVX2: &[&str] = &["-msse4.1", "-mpopcnt", "-mavx2", "-mfma", "-mf16c"];
     const AVX512: &[&str] = &["-mavx512f", "-mavx512bw", "-mavx512vl"];

@@ -93,6 +93,14 @@ const char *lw_feature_name(uint32_t bit) {
     return NULL;
 }
 
+LW_BARE const struct lw_variant *lw_best(uint32_t kernel, uint32_t allowed) {
+    const struct lw_variant *best = NULL;
+    for (size_t i = 0; i < VARIANTS; i++)
+        if (variants[i].kernel == kernel && (variants[i].needs & allowed) == variants[i].needs)
+            best = &variants[i];
+    return best;
+}
+
 struct lw_choice lw_choose(const char *level, uint32_t cpu) {
     struct lw_choice choice = {.level = levels[0].name, .cpu = cpu, .allowed = cpu, .status = LW_CHOSEN};
     if (level && *level) {
@@ -108,9 +116,8 @@ struct lw_choice lw_choose(const char *level, uint32_t cpu) {
     }
     for (size_t i = 0; i < LEVELS; i++)
         if ((levels[i].features & choice.allowed) == levels[i].features) choice.level = levels[i].name;
-    for (size_t i = 0; i < VARIANTS; i++)
-        if ((variants[i].needs & choice.allowed) == variants[i].needs)
-            choice.slot[variants[i].kernel] = &variants[i];
+    for (uint32_t kernel = 0; kernel < LW_KERNEL_COUNT; kernel++)
+        choice.slot[kernel] = lw_best(kernel, choice.allowed);
     return choice;
 }
 

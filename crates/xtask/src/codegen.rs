@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::finding::Finding;
-use crate::kernel_table;
+use crate::{kernel_header, kernel_table};
 
 struct Generated {
     path: &'static str,
@@ -15,7 +15,10 @@ struct Generated {
     text: fn(&Path) -> Result<String, Finding>,
 }
 
-const GENERATED: [Generated; 1] = [Generated { path: kernel_table::DOCUMENT, text: kernel_table::document }];
+const GENERATED: [Generated; 2] = [
+    Generated { path: kernel_table::DOCUMENT, text: kernel_table::document },
+    Generated { path: kernel_header::HEADER, text: kernel_header::header },
+];
 
 const REMEDY: &str = "run `cargo run -p xtask -- codegen`";
 
@@ -60,13 +63,17 @@ fn stale(root: &Path, path: &str, text: &str) -> Result<Option<Finding>, String>
     Ok(Some(Finding::new(path, same + 1, format!("differs from what it is generated from: {REMEDY}"))))
 }
 
-/// Replaces what stands between the line `<!-- generated: SECTION … -->` and the next line `<!-- end -->`.
+/// Replaces what stands between the line `<!-- generated: SECTION … -->` and the next line `<!-- end -->`. In C the marks
+/// stand behind `// `.
 pub(crate) fn splice(path: &str, text: &str, section: &str, body: &str) -> Result<String, Finding> {
     const OPEN: &str = "<!-- generated: ";
     const CLOSE: &str = "<!-- end -->";
     let lines: Vec<&str> = text.lines().collect();
+    fn mark(line: &str) -> &str {
+        line.strip_prefix("// ").unwrap_or(line)
+    }
     let opens = |line: &&str| {
-        line.strip_prefix(OPEN).is_some_and(|rest| rest.split_whitespace().next() == Some(section))
+        mark(line).strip_prefix(OPEN).is_some_and(|rest| rest.split_whitespace().next() == Some(section))
     };
     let Some(open) = lines.iter().position(opens) else {
         let text =
@@ -77,8 +84,9 @@ pub(crate) fn splice(path: &str, text: &str, section: &str, body: &str) -> Resul
         let text = format!("a second section `{section}`: keep one");
         return Err(Finding::new(path, open + again + 2, text));
     }
-    let length = lines[open + 1..].iter().position(|line| *line == CLOSE || line.starts_with(OPEN));
-    let Some(length) = length.filter(|length| lines[open + 1 + length] == CLOSE) else {
+    let length =
+        lines[open + 1..].iter().position(|line| mark(line) == CLOSE || mark(line).starts_with(OPEN));
+    let Some(length) = length.filter(|length| mark(lines[open + 1 + length]) == CLOSE) else {
         let text = format!("section `{section}` is not closed: put `{CLOSE}` on the line after it");
         return Err(Finding::new(path, open + 1, text));
     };

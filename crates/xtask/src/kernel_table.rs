@@ -56,6 +56,11 @@ pub(crate) fn document(root: &Path) -> Result<String, Finding> {
     Ok(text)
 }
 
+/// The kernels, in the order of their numbers.
+pub(crate) fn kernels(root: &Path) -> Result<Vec<Kernel>, Finding> {
+    Ok(KernelList::read(&expanded(root)?)?.kernels)
+}
+
 /// The lists' rows, by the C preprocessor.
 fn expanded(root: &Path) -> Result<String, Finding> {
     let failed = |why: String| Finding::new(LIST, 1, format!("cannot be read by the C preprocessor: {why}"));
@@ -79,13 +84,14 @@ fn expanded(root: &Path) -> Result<String, Finding> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-struct Kernel {
-    op: String,
-    kind: String,
-    query: String,
-    row: String,
-    result: String,
-    bound: String,
+/// A line of the kernel lists.
+pub(crate) struct Kernel {
+    pub(crate) op: String,
+    pub(crate) kind: String,
+    pub(crate) query: String,
+    pub(crate) row: String,
+    pub(crate) result: String,
+    pub(crate) bound: String,
 }
 
 struct Isa {
@@ -225,7 +231,10 @@ fn table<'a>(heads: impl IntoIterator<Item = &'a str>, rows: impl Iterator<Item 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel_header::HEADER;
 
+    const HEADER_MARKS: &str = "// <!-- generated: numbers -->\n// <!-- end -->\n\
+        // <!-- generated: functions -->\n// <!-- end -->\n";
     const TINY: &str = "#define LW_KERNELS(X) X(dot, f32, float, float, float, 1, LW_ANY)\n\
         #define LW_SCANS(X) X(scan, pq4, 257)\n\
         #define LW_EVERY(X, isa) X(dot, f32, isa)\n\
@@ -242,7 +251,7 @@ mod tests {
 
     fn tree(list: &str, page: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        for (path, text) in [(LIST, list), (DOCUMENT, page)] {
+        for (path, text) in [(LIST, list), (DOCUMENT, page), (HEADER, HEADER_MARKS)] {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
@@ -267,12 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn codegen_writes_a_stale_document_once() {
+    fn codegen_writes_stale_files_once() {
         let folder = tree(TINY, PAGE);
         let stale = crate::codegen::check(folder.path()).unwrap();
-        assert_eq!(stale.len(), 1, "{stale:?}");
+        assert_eq!(stale.len(), 2, "{stale:?}");
         assert!(stale[0].to_string().starts_with("docs/kernels.md:3: differs"), "{stale:?}");
-        assert_eq!(crate::codegen::write(folder.path()).unwrap(), [DOCUMENT]);
+        assert!(stale[1].to_string().starts_with("crates/kernels/include/"), "{stale:?}");
+        assert_eq!(crate::codegen::write(folder.path()).unwrap(), [DOCUMENT, HEADER]);
         assert_eq!(crate::codegen::check(folder.path()).unwrap(), []);
         assert!(crate::codegen::write(folder.path()).unwrap().is_empty());
     }

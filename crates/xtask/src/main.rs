@@ -7,6 +7,7 @@ mod codegen;
 mod finding;
 mod format;
 mod headings;
+mod kernel_header;
 mod kernel_table;
 mod phrases;
 mod rust_code;
