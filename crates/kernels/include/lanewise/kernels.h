@@ -147,7 +147,8 @@ LW_API uint32_t lw_cpu_features(void);
 LW_API struct lw_choice lw_choose(const char *level, uint32_t cpu);
 
 /* Lets the variants of `features` run in this process, where an operating system wants to be asked (Linux, for AMX's
- * tiles). 0: it refused. lw_chosen asks by itself. */
+ * tiles). 0: it refused. Nobody has to call it: the first tile form that wants tiles asks by itself, and where they are
+ * refused it does as VNNI and BF16 do. */
 LW_API int lw_permit(uint32_t features);
 
 /* Squared L2 distances from inner products of the same rows: out[k] = query_norm + norms[id] - 2 out[k], id being
