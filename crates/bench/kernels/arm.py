@@ -48,7 +48,7 @@ def columns(isas: list[str]) -> list[Column]:
     ]
     cores = {"scalar": "cortex-a72", "neon": "cortex-a72", "dotprod": "neoverse-n1"}
     for isa in ("compiler_sve", *isas):
-        if isa not in ("compiler_sve", "sve", "sve2"):
+        if isa != "compiler_sve" and not isa.startswith("sve"):
             found.append(Column(isa, isa, cores.get(isa, "max,sve=off")))
             continue
         name = "compiler, SVE" if isa == "compiler_sve" else isa
