@@ -105,13 +105,15 @@ fn many_at_guards<Q: Number, O: Number, R: Number>(kernel: &Kernel<Q, O, R>) {
     let name = Name::of(kernel);
     let mut random = Random(2);
     const MOST: usize = 19;
-    let mut left = Guarded::new(7 * DIMS * 4 * 4);
+    // More than the eight of a block of the Arm matrix instructions.
+    const QUERIES: usize = 9;
+    let mut left = Guarded::new(QUERIES * DIMS * 4 * 4);
     let mut matrix = Guarded::new(MOST * DIMS * 4);
     let mut list = Guarded::new(40 * 4);
     for n in (0..=dims()).filter(|n| n % 7 == 0 || *n < thorough(140, 36)) {
         // Counts go through every way of splitting into groups of eight, four, two and one.
         let count = n % MOST + 1;
-        let queries = n % 7 + 1;
+        let queries = n % QUERIES + 1;
         let all = query(kernel, &mut random, n * queries);
         let each = n * kernel.per();
         let flat = vector::<R>(&mut random, n * count);
