@@ -11,12 +11,12 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[variable] = "1"
 
 from compare import machine as system  # noqa: E402
+from compare.errors import BenchError  # noqa: E402
 from compare.program import count, list_of, make_folder, run, written  # noqa: E402
 
 from . import arm, limits, machine, measure, memory, panama, report, roofline  # noqa: E402
 from .cases import DIMS, VARIANTS_DIM, VARIANTS_QUANTIZERS, cases  # noqa: E402
 from .contender import Memory  # noqa: E402
-from .errors import BenchError  # noqa: E402
 from .lanewise import Library  # noqa: E402
 from .native import Harness  # noqa: E402
 from .peers import peers  # noqa: E402

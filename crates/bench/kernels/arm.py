@@ -15,7 +15,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import BenchError
+from compare.errors import BenchError
+
 from .native import HERE, KERNELS_C
 
 DIMS = (256, 1024, 4096)

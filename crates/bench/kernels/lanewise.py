@@ -4,9 +4,10 @@ import ctypes
 from ctypes import c_char_p, c_uint32, c_void_p
 from pathlib import Path
 
+from compare.errors import BenchError
+
 from .cases import IDS_PER_CALL, Case, Form
 from .contender import Contender, Prepared, Workplace
-from .errors import BenchError
 from .native import Shape, table
 
 NAME = "Lanewise"

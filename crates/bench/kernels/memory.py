@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 
 import numpy
-
-from .errors import BenchError
+from compare.errors import BenchError
 
 HUGE_PAGE = 2 << 20
 L2_DEFAULT = 1 << 20

@@ -7,7 +7,7 @@ from ctypes import c_char_p, c_double, c_int32, c_size_t, c_uint32, c_void_p
 from enum import IntEnum
 from pathlib import Path
 
-from .errors import BenchError
+from compare.errors import BenchError
 
 HERE = Path(__file__).parent
 KERNELS_C = HERE.parents[1] / "kernels" / "c"

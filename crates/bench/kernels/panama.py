@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import BenchError
+from compare.errors import BenchError
 
 COLUMNS = ("kernel", "dims", "way", "ns")
 

@@ -13,10 +13,10 @@ from ctypes import c_size_t, c_uint64, c_void_p
 from pathlib import Path
 
 import numpy
+from compare.errors import BenchError
 
 from .cases import Case, Form
 from .contender import Contender, Prepared, Workplace
-from .errors import BenchError
 from .expected import decode
 from .native import Shape
 

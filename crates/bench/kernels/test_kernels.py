@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import numpy
 import pytest
+from compare.errors import BenchError
 
 from . import __main__ as program
 from . import arm, expected, limits, panama, roofline
 from .cases import FORMATS, Case, Form, cases
 from .contender import Contender, Memory, Prepared, Workplace
-from .errors import BenchError
 from .lanewise import NAME
 from .machine import Level
 from .measure import Plan, Row, ratio, run
