@@ -72,10 +72,10 @@ LW_BARE uint32_t lw_detect(uint64_t hwcap, uint64_t hwcap2) {
     if (hwcap & (1ul << 23)) features |= LW_FHM;     /* HWCAP_ASIMDFHM */
     if (hwcap & (1ul << 22)) features |= sve_bytes() > 16 ? LW_SVE | LW_WIDE_SVE : LW_SVE; /* HWCAP_SVE */
     if (hwcap2 & (1ul << 1)) features |= LW_SVE2;                                          /* HWCAP2_SVE2 */
-    if (hwcap2 & (1ul << 9)) features |= LW_SVEI8MM;                                       /* HWCAP2_SVEI8MM */
-    if (hwcap2 & (1ul << 12)) features |= LW_SVEBF16;                                      /* HWCAP2_SVEBF16 */
-    if (hwcap2 & (1ul << 13)) features |= LW_I8MM;                                         /* HWCAP2_I8MM */
-    if (hwcap2 & (1ul << 14)) features |= LW_BF16;                                         /* HWCAP2_BF16 */
+    if (hwcap2 & (1ul << 9)) features |= LW_SVEI8MM;  /* HWCAP2_SVEI8MM */
+    if (hwcap2 & (1ul << 12)) features |= LW_SVEBF16; /* HWCAP2_SVEBF16 */
+    if (hwcap2 & (1ul << 13)) features |= LW_I8MM;    /* HWCAP2_I8MM */
+    if (hwcap2 & (1ul << 14)) features |= LW_BF16;    /* HWCAP2_BF16 */
     return features;
 }
 
