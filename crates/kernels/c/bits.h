@@ -75,6 +75,7 @@ static inline lw_overlap_total lw_overlap_sum(lw_overlap x) {
 #else
 #define SUM(acc) lw_overlap_sum(acc)
 #endif
+#define CHAINS 2
 #define GROUP (LW_REGISTERS / 4)
 #define TILE (LW_REGISTERS / 16)
 #define LW_OP jaccard

@@ -15,5 +15,6 @@
 #undef SUM4
 #undef WIDE
 #undef WIDEN
+#undef CHAINS
 #undef GROUP
 #undef TILE

@@ -21,6 +21,7 @@
  *   WIDE, WIDEN(q, n, to)     type of the kernel of the same rows whose query is this one's as floats, and the function
  *                             that writes them (up to a register too many): many rows then meet a query that was
  *                             converted once. The sums are the same.
+ *   CHAINS                    accumulators of one-to-one: 4, or 2 where an ADD takes longer than half its latency
  *   GROUP, TILE               rows compared at once in `rows` and `ids` (8, or 4 where an ACC is two of the CPU's
  *                             LW_REGISTERS registers), queries at once in `tile`
  * The words of the one kernel (LW_OP, ADD, BIAS…, FINISH) are forgotten at the end; the others stay for the next one,
@@ -66,6 +67,9 @@ enum { LW_WIDE = 8192, LW_WIDE_ROWS = 16 };
 #endif
 #ifndef FINISH
 #define FINISH(total, bias) ((void)(bias), (total))
+#endif
+#ifndef CHAINS
+#define CHAINS 4
 #endif
 #ifndef GROUP
 #define GROUP 8
@@ -155,13 +159,14 @@ LW_INLINE void LW_NAME(_group_)(const LW_QUERY *q, const LW_ELEMENT *const *row,
 #define STEP(acc, bacc, at) STEP_(acc, bacc, LOADQ(a, at, n), LOAD(b + (at)))
 #define STEP_TAIL(acc, bacc, at, k) STEP_(acc, bacc, LOADQ_TAIL(a, at, n, k), LOAD_TAIL(b + (at), k))
 
-/* One-to-one from element i on, where fewer than four registers are left. */
+/* One-to-one from element i on; with four chains, where fewer than four registers are left. */
 LW_INLINE LW_RESULT LW_NAME(_end_)(const LW_QUERY *a, const LW_ELEMENT *b, size_t i, size_t n, ACC s0, ACC s1,
                                    BACC b0, BACC b1) {
-    if (i + 2 * LANES <= n) {
+    while (i + 2 * LANES <= n) {
         STEP(s0, b0, i);
         STEP(s1, b1, i + LANES);
         i += 2 * LANES;
+        if (CHAINS == 4) break;
     }
     if (i + LANES <= n) {
         STEP(s0, b0, i);
@@ -183,6 +188,9 @@ LW_RESULT LW_NAME(_)(const LW_QUERY *a, const LW_ELEMENT *b, size_t n) {
         i = head;
     }
 #endif
+#if CHAINS == 2
+    return LW_NAME(_end_)(a, b, i, n, s0, s1, b0, b1);
+#else
     ACC s2 = ZERO, s3 = ZERO;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
         STEP(s0, b0, i);
@@ -191,6 +199,7 @@ LW_RESULT LW_NAME(_)(const LW_QUERY *a, const LW_ELEMENT *b, size_t n) {
         STEP(s3, b1, i + 3 * LANES);
     }
     return LW_NAME(_end_)(a, b, i, n, MERGE(s0, s2), MERGE(s1, s3), b0, b1);
+#endif
 }
 #undef STEP
 #undef STEP_TAIL

@@ -79,6 +79,7 @@ static inline INTS lw_squares_of_i8(lw_squares acc) {
                               lw_squares_of_u8((accs)[2]), lw_squares_of_u8((accs)[3])};                     \
         I_SUM4(sums, out);                                                                                   \
     } while (0)
+#define CHAINS 2
 #define GROUP (LW_REGISTERS / 4)
 #define TILE (LW_REGISTERS / 16)
 #define LOAD(p) I_LOAD(p)
@@ -125,6 +126,7 @@ static inline int32_t lw_plus_128(int32_t x, int32_t y, const int sign) {
 #define ZERO lw_cosine_zero()
 #define MERGE(x, y) lw_cosine_add(x, y)
 #define TOTAL lw_cosine_total
+#define CHAINS 2
 #define GROUP (LW_REGISTERS / 8)
 #define TILE (LW_REGISTERS / 16)
 #define LOAD(p) I_LOAD(p)
