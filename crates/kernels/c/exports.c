@@ -8,7 +8,8 @@
  * library, by no PLT, and carries no instrumentation (LW_BARE). It cannot call getenv, but LANEWISE_ISA holds for these
  * names too: where the environment shows that nobody has set it, the answer is the CPU's best; where somebody has, or
  * libc has not got its environment yet (a program linked with -z now), the answer is the jump, which asks at its first
- * call. */
+ * call. So it is where a program binds to a library that the loader has not relocated yet (it was preloaded, or whoever
+ * calls does not name it among what it needs): neither the environment nor the table can be reached then. */
 #include "lanewise_kernels.h"
 
 #include <stdatomic.h>
@@ -23,7 +24,9 @@ extern char **environ;
 
 LW_BARE static int may_be_forced(void) {
     static const char name[] = "LANEWISE_ISA=";
-    if (!environ) return 1;
+    /* The loader writes this address as it does all others here; the code knows it without. */
+    static const char *const volatile relocated = name;
+    if (relocated != name || !environ) return 1;
     for (char **entry = environ; *entry; entry++) {
         size_t i = 0;
         while (name[i] && (*entry)[i] == name[i]) i++;
