@@ -22,11 +22,13 @@
  *
  * Bounds. Integer results are the same on every CPU, and exact up to the n given at the kernel; beyond it a sum may leave
  * its 32 bits and wraps. Float results are within (n + 3) * 2^-23 * sum |terms|, and may differ between CPUs inside it.
- * avx512fp16 alone, which runs only where LANEWISE_ISA names it, rounds products to 11 bits.
+ * Instructions for bf16, where the CPU has them, take numbers and results nearer to 0 than 2^-126 as 0. avx512fp16 alone,
+ * which runs only where LANEWISE_ISA names it, rounds products to 11 bits.
  *
  * LANEWISE_ISA. Not set, each kernel is the best that the CPU can run. Set to a level (lw_level lists them) when the
  * process first uses a kernel, nothing goes beyond that level. A name that is no level, or one that this CPU has not,
- * leaves the scalar kernels, and lw_chosen()->status says so.
+ * leaves the scalar kernels, and lw_chosen()->status says so. A program that sets it itself does so before it loads
+ * (dlopen) what calls kernels by name: with glibc the loader looks, too.
  *
  * The sections of this file between the marks are made from the lists in c/list.h: cargo run -p xtask -- codegen */
 #ifndef LANEWISE_KERNELS_PUBLIC_H
