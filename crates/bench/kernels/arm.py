@@ -116,10 +116,10 @@ def table(folder: Path, library: Path) -> str:
     title = "## Arm: instructions a distance, one-to-one, under qemu"
     try:
         emulator = Emulator(folder, library)
+        variants = emulator.variants()
     except BenchError as error:
         print(f"Arm is left out: {error}", file=sys.stderr)
         return f"{title}\n\nNot counted: {error}"
-    variants = emulator.variants()
     isas = list(dict.fromkeys(isa for *_, isa in variants))
     kernels = list(dict.fromkeys((op, kind) for op, kind, isa in variants if isa != "scalar"))
     print(f"counting {len(kernels)} Arm kernels under qemu …", file=sys.stderr)

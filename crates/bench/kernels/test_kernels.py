@@ -349,3 +349,13 @@ class TestArm:
 
     def test_without_a_library_the_record_says_so(self, tmp_path: Path) -> None:
         assert "Not counted" in arm.table(tmp_path, tmp_path / "none.so")
+
+    def test_a_library_that_does_not_run_ends_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(_: object) -> list[tuple[str, str, str]]:
+            raise BenchError("no loader")
+
+        monkeypatch.setattr(arm.Emulator, "__init__", lambda *_: None)
+        monkeypatch.setattr(arm.Emulator, "variants", fail)
+        assert "Not counted: no loader" in arm.table(tmp_path, tmp_path)
