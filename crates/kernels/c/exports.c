@@ -26,7 +26,9 @@ LW_BARE static int may_be_forced(void) {
     static const char name[] = "LANEWISE_ISA=";
     /* The loader writes this address as it does all others here; the code knows it without. */
     static const char *const volatile relocated = name;
-    if (relocated != name || !environ) return 1;
+    if (relocated != name) return 1;
+    __asm__ volatile("" ::: "memory"); /* Clang reads environ before otherwise. */
+    if (!environ) return 1;
     for (char **entry = environ; *entry; entry++) {
         size_t i = 0;
         while (name[i] && (*entry)[i] == name[i]) i++;
