@@ -89,8 +89,12 @@ impl Findings {
 
     /// Why a better variant was passed over: features it needs, by whether the CPU or the forced level keeps them away.
     fn obstacle(&self, features: &[&'static str]) -> String {
-        let (held_back, missing): (Vec<_>, Vec<_>) = features.iter().partition(|f| self.features.contains(f));
+        let real = features.iter().filter(|f| **f != kernels::NAMED);
+        let (held_back, missing): (Vec<_>, Vec<_>) = real.partition(|f| self.features.contains(f));
         let mut reasons = Vec::new();
+        if features.contains(&kernels::NAMED) {
+            reasons.push("LANEWISE_ISA has to name it".to_owned());
+        }
         if !missing.is_empty() {
             reasons.push(format!("this CPU lacks {}", join(&missing)));
         }

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 pub const ALIGN: usize = 64;
 
 /// The feature of variants that run only where `LANEWISE_ISA` names their level.
-const NAMED: &str = "its name in LANEWISE_ISA";
+pub const NAMED: &str = "its name in LANEWISE_ISA";
 
 /// What variants need to be chosen, not to run.
 const PREFERENCES: [&str; 3] = [NAMED, "fast-shuffle512", "wide-sve"];

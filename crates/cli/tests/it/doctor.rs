@@ -50,6 +50,12 @@ fn json_says_the_same_for_programs() {
 }
 
 #[test]
+fn no_cpu_is_said_to_lack_what_none_has() {
+    let ended = doctor(None, &[]).ok();
+    assert!(!ended.out.contains("its name in LANEWISE_ISA"), "{}", ended.out);
+}
+
+#[test]
 fn a_forced_level_shows_what_it_holds_back() {
     let best = json(&doctor(None, &["--json"]).ok());
     let forced = json(&doctor(Some("scalar"), &["--json"]).ok());
