@@ -158,8 +158,9 @@ def _draw_points(panel: "Axes", points: list[Point]) -> None:
 
 
 def _draw_arithmetic(panel: "Axes", roofs: dict[str, float], points: list[Point]) -> None:
-    """What the arithmetic allows: a level over the points of a type."""
-    for name, roof in _merged(roofs):
+    """What the arithmetic allows: a level over the points of a type, if it has any."""
+    shown = {kind for kind, *_ in points}
+    for name, roof in _merged({kind: roof for kind, roof in roofs.items() if kind in shown}):
         first = name.partition(",")[0]
         own = [x for kind, _, x, _, _ in points if kind == first]
         colour = COLOURS[TYPES.index(first)]

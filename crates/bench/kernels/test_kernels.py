@@ -239,6 +239,14 @@ class TestRecord:
         assert "| dot_i8 | 768 | one | Peer c | computes something else |" in page
         assert "| dot_i8 | 2.00 Peer |" in page
 
+    def test_a_wrong_kernel_is_left_out_of_the_picture(self, tmp_path: Path) -> None:
+        case = Case("dot", "f32", 768, Form.ONE)
+        wrong = [
+            Row(case, NAME, "new", reason="wrong"),
+            Row(case, limits.NAME, limits.STEP + "fma", [9.0] * 3),
+        ]
+        assert roofline.draw(tmp_path / "a.png", record(self.rows(15.0) + wrong))
+
     def test_picture_is_drawn(self, tmp_path: Path) -> None:
         path = tmp_path / "kernels.png"
         assert roofline.draw(path, record(self.rows(22.0)))
