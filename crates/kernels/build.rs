@@ -56,6 +56,8 @@ fn compile(name: &str, flags: &[&str]) {
         .flag("-fvisibility=hidden")
         // Beyond a kernel's bound integer sums wrap, in scalar code as in vectors.
         .flag("-fwrapv")
+        // Kernels with buffers of their own meet the guard page of a stack too small for them.
+        .flag_if_supported("-fstack-clash-protection")
         .warnings(true)
         .extra_warnings(true)
         .flag_if_supported("-Wno-unused-function");
