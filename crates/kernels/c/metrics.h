@@ -1,6 +1,5 @@
-/* dot, l2 and cosine of LW_TYPE, but for those that LW_NO_DOT, LW_NO_L2 and LW_NO_COSINE
- * leave out: from the words of loops.h for its elements (VEC,
- * LANES, LOAD …), and these:
+/* dot, l2 and cosine of LW_TYPE, but for those that LW_NO_DOT, LW_NO_L2 and LW_NO_COSINE leave out: from the words of
+ * loops.h for its elements (VEC, LANES, LOAD …), and these:
  *   REG, REG_TOTAL            an accumulator, and the type of its total (float or int32_t)
  *   REG_ZERO, REG_ADD(x, y), REG_SUM(x), REG_SUM4(xs, out)
  *   DOT(acc, q, v)            acc plus the products
