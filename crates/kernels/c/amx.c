@@ -116,7 +116,8 @@ LW_INLINE __m256 cosines(__m512d dot, __m512d row, __m512d query) {
     const __m512d one = _mm512_set1_pd(1), zero = _mm512_setzero_pd();
     const __mmask8 none =
         _mm512_cmp_pd_mask(row, zero, _CMP_EQ_OQ) | _mm512_cmp_pd_mask(query, zero, _CMP_EQ_OQ);
-    __m512d c = _mm512_div_pd(dot, _mm512_sqrt_pd(_mm512_mul_pd(row, query)));
+    /* No 0 / 0: it would end a program that traps on invalid operations. */
+    __m512d c = _mm512_maskz_div_pd((__mmask8)~none, dot, _mm512_sqrt_pd(_mm512_mul_pd(row, query)));
     /* As written there, a NaN stays. */
     c = _mm512_mask_mov_pd(c, _mm512_cmp_pd_mask(c, one, _CMP_GT_OQ), one);
     c = _mm512_mask_mov_pd(c, _mm512_cmp_pd_mask(c, _mm512_sub_pd(zero, one), _CMP_LT_OQ),
@@ -160,7 +161,8 @@ struct results {
     size_t first;
 };
 
-/* Tiles of rows are stored beside each other, so that pages of `out` are touched one after the other. */
+/* Tiles of rows are stored beside each other, so that pages of `out` are touched one after the other. Where there is no
+ * result there are zeroes, for what memory held before may be a number that traps. */
 LW_INLINE void store(const enum op op, const enum type type, const struct block *b, const char (*sums)[TILE],
                      const struct results *r) {
     LW_UNROLL for (size_t c = 0; c < SIDE; c += 4) for (size_t t = 0; t < b->tiles; t++) {
@@ -169,6 +171,7 @@ LW_INLINE void store(const enum op op, const enum type type, const struct block 
         LW_UNROLL for (size_t j = 0; j < 4; j++) {
             if (c + j >= r->queries) break;
             char *to = r->out + (c + j) * r->stride + b->starts[t] * 4;
+            sum[j] = _mm512_maskz_mov_epi32(b->masks[t], sum[j]);
             if (r->before) {
                 const __m512i old = _mm512_maskz_loadu_epi32(b->masks[t], to);
                 sum[j] = type == BF16 ? F_AS_I(_mm512_add_ps(I_AS_F(old), I_AS_F(sum[j])))
@@ -176,7 +179,8 @@ LW_INLINE void store(const enum op op, const enum type type, const struct block 
             }
             if (op != DOT)
                 sum[j] = finish(op, type, sum[j],
-                                _mm512_loadu_si512(r->row_norms + SIDE + b->starts[t] - r->first),
+                                _mm512_maskz_loadu_epi32(
+                                    b->masks[t], r->row_norms + SIDE + b->starts[t] - r->first),
                                 _mm512_set1_epi32(r->query_norms[c + j]));
             _mm512_mask_storeu_epi32(to, b->masks[t], sum[j]);
         }
