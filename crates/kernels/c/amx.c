@@ -178,10 +178,10 @@ LW_INLINE void store(const enum op op, const enum type type, const struct block 
                                       : _mm512_add_epi32(old, sum[j]);
             }
             if (op != DOT)
-                sum[j] = finish(op, type, sum[j],
-                                _mm512_maskz_loadu_epi32(
-                                    b->masks[t], r->row_norms + SIDE + b->starts[t] - r->first),
-                                _mm512_set1_epi32(r->query_norms[c + j]));
+                sum[j] = finish(
+                    op, type, sum[j],
+                    _mm512_maskz_loadu_epi32(b->masks[t], r->row_norms + SIDE + b->starts[t] - r->first),
+                    _mm512_set1_epi32(r->query_norms[c + j]));
             _mm512_mask_storeu_epi32(to, b->masks[t], sum[j]);
         }
     }

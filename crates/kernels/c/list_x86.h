@@ -54,7 +54,7 @@
 #define LW_VARIANTS_AVX512FP16(X)
 #endif
 
-#ifndef LW_WITHOUT_AMX
+#if !defined(LW_WITHOUT_AMX) && !defined(LW_WITHOUT_AVX512BF16)
 #define LW_VARIANTS_AMX(X)                                                                                   \
     X(dot, i8, amx)                                                                                          \
     X(l2, i8, amx)                                                                                           \

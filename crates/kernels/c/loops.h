@@ -228,8 +228,7 @@ static __attribute__((noinline)) void LW_NAME(_wide_tile_)(const LW_QUERY *q, si
                                                            size_t out_stride) {
     float wide[LW_WIDE + LANES];
     for (; blocks; blocks--, out += TILE * out_stride) {
-        for (size_t t = 0; t < TILE; t++, q = (const LW_QUERY *)lw_at(q, q_stride))
-            WIDEN(q, n, wide + t * n);
+        for (size_t t = 0; t < TILE; t++, q = (const LW_QUERY *)lw_at(q, q_stride)) WIDEN(q, n, wide + t * n);
         LW_NAME_(LW_OP, WIDE, _tile_, LW_ISA)
         (wide, n * sizeof *wide, TILE, base, stride, count, n, out, out_stride);
     }

@@ -9,8 +9,8 @@
  *                     being counted in results, at least `count`
  * The last three give a row the same result wherever it stands in the call; the floats of tile may be added in another
  * order than those of rows and ids. Kernels never allocate, never fail, read no byte outside their operands and keep no
- * state: any thread may call any of them at any time, but a signal's handler only once a first call has returned. They want at most 96 KiB of stack (AMX's tile; f16's rows, ids and
- * tile 40 KiB; the others some KiB).
+ * state: any thread may call any of them at any time, a signal's handler once a first call has returned. They want at
+ * most 96 KiB of stack (AMX's tile; f16's rows, ids and tile 40 KiB; the others some KiB).
  *
  * Types. f16 (IEEE 754 half) and bf16 are bit patterns of 16 bits. i4 (two's complement) and u4 hold two numbers a byte.
  * In f32f16, f32bf16, f32i8, f32u8 the query is f32. In u8u4 the query has a byte (0 to 15) for each of the row's
@@ -22,7 +22,8 @@
  * differ. jaccard = 1 - (bits in both / bits in either), 0 if there are none. A NaN anywhere makes a NaN.
  *
  * Bounds. Integer results are the same on every CPU, and exact up to the n given at the kernel; beyond it a sum may leave
- * its 32 bits, and the result is any number. Float results are within (n + 3) * 2^-23 * sum |terms|, and may differ between CPUs inside it.
+ * its 32 bits, and the result is any number. Float results are within (n + 3) * 2^-23 * sum |terms|, and may differ
+ * between CPUs inside it.
  * Dot and cosine of bf16 may take numbers, products and sums nearer to 0 than 2^-126 as 0, in one form and not in another.
  * avx512fp16 alone, which runs only where LANEWISE_ISA names it, rounds products to 11 bits.
  *

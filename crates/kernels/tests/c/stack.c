@@ -23,7 +23,7 @@ static void *call(void *unused) {
     switch (kernel) {
 #define X(op, type, query, row, result, per, bound)                                                          \
     case LW_##op##_##type:                                                                                   \
-        lw_##op##_##type##_tile((const query *)queries, N * per * sizeof(query), QUERIES, (const row *)rows, \
+        lw_##op##_##type##_tile((const query *)queries, N *per * sizeof(query), QUERIES, (const row *)rows,  \
                                 N * sizeof(row), ROWS, N, (result *)out, ROWS);                              \
         lw_##op##_##type##_rows((const query *)queries, (const row *)rows, N * sizeof(row), ROWS, N,         \
                                 (result *)out);                                                              \
@@ -73,7 +73,7 @@ int main(void) {
         fprintf(stderr, "%s_%s_%s %s\n", variant->op, variant->type, variant->isa,
                 WEXITSTATUS(status) == 1 ? "wrote below its stack's guard page" : "did not run");
     }
-    printf("%d of %d kernels wanted more than %d KiB of stack and met the guard page\n", ended, LW_KERNEL_COUNT,
-           SMALL >> 10);
+    printf("%d of %d kernels wanted more than %d KiB of stack and met the guard page\n", ended,
+           LW_KERNEL_COUNT, SMALL >> 10);
     return failed;
 }

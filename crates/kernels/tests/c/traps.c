@@ -27,7 +27,7 @@ int main(void) {
 #define X(op, type, query, row, result, per, bound)                                                          \
     soil();                                                                                                  \
     feclearexcept(FE_ALL_EXCEPT);                                                                            \
-    lw_##op##_##type##_tile((const query *)queries, N * per * sizeof(query), QUERIES, (const row *)rows,     \
+    lw_##op##_##type##_tile((const query *)queries, N *per * sizeof(query), QUERIES, (const row *)rows,      \
                             N * sizeof(row), ROWS, N, (result *)out, ROWS);                                  \
     lw_##op##_##type##_rows((const query *)queries, (const row *)rows, N * sizeof(row), ROWS, N,             \
                             (result *)out);                                                                  \
