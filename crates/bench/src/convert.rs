@@ -3,12 +3,12 @@
 //! The rule depends on the file's element type alone, never on its values, so that vectors and queries of one type
 //! always get the same treatment:
 //!
-//! | file | `f32` | `i8` | `bits` |
-//! |---|---|---|---|
-//! | floats | as they are | if whole numbers, −128 to 127 | – |
-//! | signed bytes | same values | as they are | – |
-//! | unsigned bytes | same values | L2: minus 128, which no difference notices; else up to 127 | packed, 8 bits each |
-//! | truth values | 0.0 and 1.0 | 0 and 1 | packed |
+//! | file | `f32`, `f16`, `bf16` | `i8` | `u8` | `bits` |
+//! |---|---|---|---|---|
+//! | floats | as they are (rounded by the index) | if whole numbers, −128 to 127 | if whole numbers, 0 to 255 | – |
+//! | signed bytes | same values | as they are | from 0 | – |
+//! | unsigned bytes | same values | L2: minus 128, which no difference notices; else up to 127 | as they are | packed, 8 bits each |
+//! | truth values | 0.0 and 1.0 | 0 and 1 | 0 and 1 | packed |
 
 use crate::dataset::{Elements, Matrix};
 use lanewise_engine::index::{Dtype, Metric, Vectors};
@@ -28,6 +28,7 @@ pub struct VectorSet {
 enum Values {
     F32(Vec<f32>),
     I8(Vec<i8>),
+    U8(Vec<u8>),
     Bits(Vec<u8>),
 }
 
@@ -57,13 +58,13 @@ impl fmt::Display for Note {
 pub enum ConvertError {
     #[error("the file holds wide integers (ids), not vectors: save x.astype('float32')")]
     Ids,
-    #[error("{found} do not become bits: use dtype f32 or i8, or save numpy.packbits(x, axis=1) or booleans")]
+    #[error("{found} do not become bits: use another dtype, or save numpy.packbits(x, axis=1) or booleans")]
     NotBits { found: &'static str },
     #[error(
-        "vector {row} has {value} at position {column}, which dtype i8 does not hold: scale and round the values to \
-         −128..=127 first, or use dtype f32"
+        "vector {row} has {value} at position {column}, which dtype {dtype} does not hold: scale and round the values \
+         to {range} first, or use dtype f32"
     )]
-    NotI8 { row: usize, column: usize, value: f32 },
+    NotByte { row: usize, column: usize, value: f32, dtype: &'static str, range: &'static str },
     #[error("no memory for {bytes} bytes of vectors: use fewer vectors, or raise the memory limit")]
     Memory { bytes: u64 },
 }
@@ -89,11 +90,12 @@ impl VectorSet {
     ) -> Result<(Self, Option<Note>), ConvertError> {
         let columns = matrix.columns;
         let mut note = matrix.rounded.then_some(Note::Rounded);
-        let (dim, values) = match (matrix.elements, dtype) {
+        let (dim, values) = match (matrix.elements, dtype.brought()) {
             (Elements::Int(_), _) => return Err(ConvertError::Ids),
             (Elements::F32(_), Dtype::Bits) => return Err(ConvertError::NotBits { found: "floats" }),
             (Elements::I8(_), Dtype::Bits) => return Err(ConvertError::NotBits { found: "signed bytes" }),
 
+            (_, Dtype::F16 | Dtype::Bf16) => unreachable!("brought as f32"),
             (Elements::F32(x), Dtype::F32) => (columns, Values::F32(x)),
             (Elements::I8(x), Dtype::F32) => (columns, Values::F32(map(&x, |e| e.into())?)),
             (Elements::U8(x) | Elements::Bool(x), Dtype::F32) => {
@@ -101,7 +103,7 @@ impl VectorSet {
             }
 
             (Elements::F32(x), Dtype::I8) => {
-                check_i8(&x, columns, |e| f32::from(e as i8) == e, |e| e)?;
+                check(I8, &x, columns, |e| f32::from(e as i8) == e, |e| e)?;
                 (columns, Values::I8(map(&x, |e| e as i8)?))
             }
             (Elements::I8(x), Dtype::I8) => (columns, Values::I8(x)),
@@ -111,9 +113,19 @@ impl VectorSet {
                 (columns, Values::I8(map(&x, |e| (e ^ 128) as i8)?))
             }
             (Elements::U8(x) | Elements::Bool(x), Dtype::I8) => {
-                check_i8(&x, columns, |e| e <= 127, f32::from)?;
+                check(I8, &x, columns, |e| e <= 127, f32::from)?;
                 (columns, Values::I8(map(&x, |e| e as i8)?))
             }
+
+            (Elements::F32(x), Dtype::U8) => {
+                check(U8, &x, columns, |e| f32::from(e as u8) == e, |e| e)?;
+                (columns, Values::U8(map(&x, |e| e as u8)?))
+            }
+            (Elements::I8(x), Dtype::U8) => {
+                check(U8, &x, columns, |e| e >= 0, f32::from)?;
+                (columns, Values::U8(map(&x, |e| e as u8)?))
+            }
+            (Elements::U8(x) | Elements::Bool(x), Dtype::U8) => (columns, Values::U8(x)),
 
             (Elements::U8(x), Dtype::Bits) => (columns * 8, Values::Bits(x)),
             (Elements::Bool(x), Dtype::Bits) => (columns, Values::Bits(pack(&x, columns)?)),
@@ -126,6 +138,7 @@ impl VectorSet {
         match &self.values {
             Values::F32(x) => Vectors::F32(x),
             Values::I8(x) => Vectors::I8(x),
+            Values::U8(x) => Vectors::U8(x),
             Values::Bits(x) => Vectors::Bits(x),
         }
     }
@@ -155,11 +168,12 @@ impl VectorSet {
     pub fn take_out(&mut self, rows: &[usize]) -> VectorSet {
         let width = match self.values {
             Values::Bits(_) => self.dim.div_ceil(8),
-            Values::F32(_) | Values::I8(_) => self.dim,
+            Values::F32(_) | Values::I8(_) | Values::U8(_) => self.dim,
         };
         let values = match &mut self.values {
             Values::F32(x) => Values::F32(split_off(x, width, rows)),
             Values::I8(x) => Values::I8(split_off(x, width, rows)),
+            Values::U8(x) => Values::U8(split_off(x, width, rows)),
             Values::Bits(x) => Values::Bits(split_off(x, width, rows)),
         };
         VectorSet { dim: self.dim, values }
@@ -200,7 +214,13 @@ fn map<T: Copy, U>(from: &[T], value: impl Fn(T) -> U) -> Result<Vec<U>, Convert
     Ok(to)
 }
 
-fn check_i8<T: Copy>(
+/// A dtype's name and what it holds, for messages.
+type Range8 = (&'static str, &'static str);
+const I8: Range8 = ("i8", "−128..=127");
+const U8: Range8 = ("u8", "0..=255");
+
+fn check<T: Copy>(
+    (dtype, range): Range8,
     all: &[T],
     columns: usize,
     fits: impl Fn(T) -> bool,
@@ -208,7 +228,10 @@ fn check_i8<T: Copy>(
 ) -> Result<(), ConvertError> {
     match all.iter().position(|&e| !fits(e)) {
         None => Ok(()),
-        Some(i) => Err(ConvertError::NotI8 { row: i / columns, column: i % columns, value: shown(all[i]) }),
+        Some(i) => {
+            let (row, column, value) = (i / columns, i % columns, shown(all[i]));
+            Err(ConvertError::NotByte { row, column, value, dtype, range })
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::clock::timed;
 use crate::recall::{RecallError, recall};
 use crate::truth::Truth;
-use lanewise_engine::index::{Index, SearchError, Vectors};
+use lanewise_engine::index::{Index, Search, SearchError, Vectors};
 use lanewise_engine::{Threads, search};
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -71,15 +71,16 @@ pub fn figures(
     plan: Plan<'_>,
     step: &mut dyn FnMut(),
 ) -> Result<Vec<Figures>, MeasureError> {
-    let dim = index.params().dim;
+    let reader = index.reader();
+    let how = |ef_search| Search { k: plan.k, ef_search };
     let one = Threads::new(Some(NonZeroUsize::MIN));
-    let k = plan.k.min(index.len());
+    let k = plan.k.min(reader.len());
     let mut all = Vec::with_capacity(plan.ef_search.len());
     let mut repeats = Vec::with_capacity(plan.ef_search.len());
-    let count = index.check_queries(queries, plan.k, 1)?;
+    let count = reader.check(queries, &Search::new(plan.k))?;
     for &ef_search in plan.ef_search {
         // Recall first: it warms what is measured next.
-        let (result, time) = timed(|| search(index, queries, plan.k, ef_search, plan.threads));
+        let (result, time) = timed(|| search(&reader, queries, &how(ef_search), plan.threads));
         let (found, counts) = result?;
         repeats.push((RUN.as_secs_f64() / time.as_secs_f64()).clamp(1.0, 1000.0) as usize);
         step();
@@ -96,7 +97,7 @@ pub fn figures(
     let repeats: Vec<usize> = repeats.into_iter().flat_map(|repeats| [repeats, repeats]).collect();
     let medians = interleaved(&repeats, plan.rounds, &mut |setting, last| {
         let threads = if setting % 2 == 0 { one } else { plan.threads };
-        let (result, time) = timed(|| search(index, queries, plan.k, plan.ef_search[setting / 2], threads));
+        let (result, time) = timed(|| search(&reader, queries, &how(plan.ef_search[setting / 2]), threads));
         result.expect("the queries were checked");
         if last {
             step();
@@ -109,8 +110,8 @@ pub fn figures(
         figures.per_second_all = per_second(medians[2 * i + 1]);
         let mut times = Vec::with_capacity(count);
         for query in 0..count {
-            let query = queries.slice(dim, query..query + 1);
-            let (result, time) = timed(|| search(index, query, plan.k, figures.ef_search, one));
+            let query = queries.slice(reader.dim(), query..query + 1);
+            let (result, time) = timed(|| search(&reader, query, &how(figures.ef_search), one));
             result?;
             times.push(time);
         }

@@ -1,7 +1,7 @@
 //! Ground truth: the exact neighbours of queries, found by comparing every vector, or read from a file.
 
 use crate::dataset::{self, DatasetError, Elements, Matrix};
-use lanewise_engine::index::{AddError, CreateError, Index, Kind, Params, SearchError, Vectors};
+use lanewise_engine::index::{AddError, CreateError, Index, Kind, Params, Search, SearchError, Vectors};
 use lanewise_engine::{Threads, search};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -42,9 +42,9 @@ impl Truth {
         k: usize,
         threads: Threads,
     ) -> Result<Self, TruthError> {
-        let mut exact = Index::new(Params { kind: Kind::Flat, ..params })?;
+        let exact = Index::new(Params { kind: Kind::Flat, ..params })?;
         exact.add(vectors, None, &threads, &mut |_| ControlFlow::Continue(()))?;
-        let (found, _) = search(&exact, queries, k, k, threads)?;
+        let (found, _) = search(&exact.reader(), queries, &Search::new(k), threads)?;
         Ok(Truth {
             k: k.min(exact.len()),
             ids: found.iter().flat_map(|n| n.ids.iter().copied()).collect(),

@@ -33,7 +33,7 @@ impl IndexArguments {
     /// Metric and element type for the elements of a file, where the user left them open.
     pub(crate) fn space(&self, elements: &Elements) -> (Metric, Dtype) {
         let dtype = self.dtype.unwrap_or(match (self.metric, elements) {
-            (Some(Metric::Hamming), _) | (None, Elements::Bool(_)) => Dtype::Bits,
+            (Some(Metric::Hamming | Metric::Jaccard), _) | (None, Elements::Bool(_)) => Dtype::Bits,
             (_, Elements::I8(_)) => Dtype::I8,
             _ => Dtype::F32,
         });

@@ -47,7 +47,7 @@ impl Build {
         let (index, time) = build(params, set.as_vectors(), ids.as_deref(), threads, Some(&interrupt))?;
         drop(set);
         interrupt.check(|| format!("interrupted before saving: {name} was not written"))?;
-        let bytes = index.image().bytes();
+        let bytes = index.image().map_err(AddError::from)?.bytes();
         let ((), saving) = {
             let (saved, time) = timed(|| lanewise_engine::save(&index, &self.output));
             (saved?, time)
@@ -92,7 +92,7 @@ pub(crate) fn build(
     threads: Threads,
     interrupt: Option<&Interrupt>,
 ) -> Result<(Index, Duration), Failure> {
-    let mut index = Index::new(params)?;
+    let index = Index::new(params)?;
     let bar = progress::bar("building", vectors.count(params.dim));
     let mut proceed = |done: usize| {
         bar.set_position(done as u64);

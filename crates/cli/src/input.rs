@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::say;
 use lanewise_bench::convert::VectorSet;
 use lanewise_bench::dataset::{self, Elements};
-use lanewise_engine::index::{Dtype, Index, Kind, Metric, Params};
+use lanewise_engine::index::{Dtype, Index, Kind, Metric, Params, Search};
 use std::path::Path;
 
 /// Reads vectors; `space` chooses metric and element type by what the file holds.
@@ -14,9 +14,9 @@ pub(crate) fn vectors(
 ) -> Result<(VectorSet, Metric, Dtype), Failure> {
     let matrix = dataset::read(path)?;
     let (metric, dtype) = space(&matrix.elements);
-    if (dtype == Dtype::Bits) != (metric == Metric::Hamming) {
+    if (dtype == Dtype::Bits) != metric.of_bits() {
         return Err(Failure::Usage(format!(
-            "--metric {} does not measure --dtype {}: use hamming with bits, and l2, ip or cosine with f32 and i8",
+            "--metric {} does not measure --dtype {}: use hamming or jaccard with bits, and l2, ip or cosine with numbers",
             metric.name(),
             dtype.name()
         )));
@@ -25,7 +25,8 @@ pub(crate) fn vectors(
         .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
     // At the door, so that an error names the file and its row, whatever is done with the vectors later.
     let any = Index::new(Params { metric, dtype, kind: Kind::Flat, ..Params::new(set.dim) })?;
-    any.check_queries(set.as_vectors(), 1, 1)
+    any.reader()
+        .check(set.as_vectors(), &Search::new(1))
         .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
     if let Some(note) = note {
         say(format_args!("note: {}: {note}", path.display()));

@@ -8,7 +8,7 @@ use lanewise_bench::clock::timed;
 use lanewise_bench::dataset::{self, Elements, Matrix};
 use lanewise_bench::recall::recall;
 use lanewise_bench::truth::Truth;
-use lanewise_engine::index::{Executor, Neighbors};
+use lanewise_engine::index::{self, Executor, Neighbors};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -59,9 +59,8 @@ impl Search {
         let threads = self.threads.threads();
 
         let (found, time) = {
-            let k = self.k as usize;
-            let ef_search = self.ef_search as usize;
-            timed(|| lanewise_engine::search(&index, queries.as_vectors(), k, ef_search, threads))
+            let how = index::Search { k: self.k as usize, ef_search: self.ef_search as usize };
+            timed(|| lanewise_engine::search(&index.reader(), queries.as_vectors(), &how, threads))
         };
         let (found, counts) =
             found.map_err(|e| Failure::Failed(format!("{}: {e}", self.queries.display())))?;

@@ -61,7 +61,8 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
 }
 
 fn write(index: &Index, file: &mut File) -> io::Result<()> {
-    for piece in index.image().pieces() {
+    let image = index.image().map_err(io::Error::other)?;
+    for piece in image.pieces() {
         file.write_all(piece)?;
     }
     file.sync_all()

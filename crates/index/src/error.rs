@@ -9,7 +9,7 @@ pub enum VectorError {
     #[error("dim={dim} is not between 1 and {max}, what dtype {dtype:?} allows")]
     Dim { dim: usize, max: usize, dtype: &'static str },
     #[error(
-        "metric={metric:?} does not measure dtype={dtype:?}: use \"hamming\" with \"bits\", and \"l2\", \"ip\" or \"cosine\" with \"f32\" and \"i8\""
+        "metric={metric:?} does not measure dtype={dtype:?}: use \"hamming\" or \"jaccard\" with \"bits\", and \"l2\", \"ip\" or \"cosine\" with numbers"
     )]
     MetricOfDtype { metric: &'static str, dtype: &'static str },
     #[error("vectors are {got}, but the index holds {expected}")]
@@ -18,6 +18,10 @@ pub enum VectorError {
     Shape { elements: usize, width: usize },
     #[error("vector {row} has {value} at position {column}: vectors must be finite, drop or repair it")]
     NotFinite { row: usize, column: usize, value: f32 },
+    #[error(
+        "vector {row} has {value} at position {column}, which f16 does not hold: scale the vectors down, or use dtype \"bf16\""
+    )]
+    BeyondF16 { row: usize, column: usize, value: f32 },
     #[error("vector {row} is too long: its squared norm exceeds what f32 holds; scale the vectors down")]
     TooLarge { row: usize },
     #[error(
@@ -42,6 +46,13 @@ pub enum CreateError {
     Isa(#[from] lanewise_kernels::IsaError),
 }
 
+/// An earlier change of the index panicked, and left behind what nobody should build on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "an earlier change ended in a panic: the index can be searched, but not changed or saved; open it again"
+)]
+pub struct Broken;
+
 /// Why vectors were not added, or not all of them.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -62,6 +73,8 @@ pub enum AddError {
     Full { len: usize, more: usize, max: usize },
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
+    #[error(transparent)]
+    Broken(#[from] Broken),
     #[error("cancelled: the first {added} of {total} vectors were added and can be searched")]
     Cancelled { added: usize, total: usize },
 }

@@ -2,7 +2,7 @@
 //! from memory once.
 
 use crate::pool::{Entry, Pool};
-use crate::space::{Probe, Space};
+use crate::space::{Compare, Probe, Space};
 
 /// Rows that are compared before the next query's turn: at 3 KiB a row they still fit an L2 cache.
 const BLOCK: usize = 128;

@@ -4,16 +4,20 @@
 //! CRC32C. So opening is: check everything once, then read in place. Nothing is allocated by a length that the file
 //! claims, and links are checked to lead to nodes that exist, so that no file can lead a search outside its memory.
 
-use crate::error::CreateError;
+use crate::error::{Broken, CreateError};
 use crate::hnsw::Graph;
 use crate::hnsw::graph::NONE;
-use crate::index::{Index, Kind, Params};
+use crate::index::{Index, State, Writer};
 use crate::memory::{Column, FileBytes, Plain};
+use crate::params::{Kind, Params};
 use crate::pool::IDS;
-use crate::space::{Dtype, Metric};
+use crate::space::{Compare, Space};
+use crate::vectors::{Dtype, Metric};
 use crc_fast::{CrcAlgorithm, checksum};
 use lanewise_kernels::{ALIGN, Kernels};
 use std::ops::Range;
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 #[cfg(target_endian = "big")]
 compile_error!("columns are written and mapped as little-endian numbers");
@@ -49,7 +53,7 @@ pub enum FormatError {
 
 /// An index as the parts of its file, in order; nothing is copied.
 pub struct Image<'a> {
-    parts: Vec<&'a [u8]>,
+    writer: MutexGuard<'a, Writer>,
     header: Vec<u8>,
 }
 
@@ -57,7 +61,8 @@ impl Image<'_> {
     /// The pieces to be written one after the other.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         const ZEROS: [u8; ALIGN] = [0; ALIGN];
-        let sections = self.parts.iter().flat_map(|part| [*part, &ZEROS[..padding(part.len())]]);
+        let sections =
+            self.writer.state.parts().into_iter().flat_map(|part| [part, &ZEROS[..padding(part.len())]]);
         std::iter::once(&self.header[..]).chain(sections)
     }
 
@@ -76,18 +81,13 @@ fn crc(bytes: &[u8]) -> u32 {
 }
 
 impl Index {
-    /// The index as a file's contents.
-    pub fn image(&self) -> Image<'_> {
-        let graph = &self.graph;
-        let parts = vec![
-            self.space.rows.bytes(),
-            self.space.corrections.bytes(),
-            self.ids.bytes(),
-            graph.base.bytes(),
-            graph.pilots.bytes(),
-            graph.starts.bytes(),
-            graph.upper.bytes(),
-        ];
+    /// The index as a file's contents. Changes wait until it is dropped.
+    ///
+    /// # Errors
+    /// If an earlier change panicked.
+    pub fn image(&self) -> Result<Image<'_>, Broken> {
+        let writer = self.writer()?;
+        let parts = writer.state.parts();
         let mut header = vec![0; HEADER];
         let mut offset = HEADER;
         for (i, part) in parts.iter().enumerate() {
@@ -101,16 +101,16 @@ impl Index {
         header[..8].copy_from_slice(&MAGIC);
         header[8..12].copy_from_slice(&VERSION.to_le_bytes());
         header[12..16].copy_from_slice(&(SECTIONS.len() as u32).to_le_bytes());
-        let fields =
-            [offset as u64, self.len() as u64, p.dim as u64, p.m as u64, p.ef_construction as u64, p.seed];
+        let len = writer.state.space.len() as u64;
+        let fields = [offset as u64, len, p.dim as u64, p.m as u64, p.ef_construction as u64, p.seed];
         for (i, field) in fields.iter().enumerate() {
             header[16 + 8 * i..][..8].copy_from_slice(&field.to_le_bytes());
         }
         header[64..67].copy_from_slice(&[p.kind as u8, p.dtype as u8, p.metric as u8]);
-        header[68..72].copy_from_slice(&graph.entry.to_le_bytes());
+        header[68..72].copy_from_slice(&writer.state.graph.entry.to_le_bytes());
         let sum = crc(&header[..HEADER - 4]);
         header[HEADER - 4..].copy_from_slice(&sum.to_le_bytes());
-        Image { parts, header }
+        Ok(Image { writer, header })
     }
 
     /// Opens a file's contents, which are read in place for as long as the index lives.
@@ -121,11 +121,14 @@ impl Index {
         let kernels = Kernels::get().map_err(CreateError::Isa)?;
         let bytes: &[u8] = (*file).as_ref();
         let header = Header::read(bytes)?;
-        let mut index = Index::with_kernels(header.params, kernels)?;
+        let params = header.params;
+        params.check()?;
+        let mut space =
+            Space::new(params.dtype, params.metric, params.dim, kernels).map_err(CreateError::Vector)?;
         let count = header.count;
         let sections = header.sections(bytes)?;
         let too_many = FormatError::Invalid { what: "more vectors than an index holds" };
-        let (rows, corrections) = index.space.stored_bytes(count).filter(|_| count < IDS).ok_or(too_many)?;
+        let (rows, corrections) = space.stored_bytes(count).filter(|_| count < IDS).ok_or(too_many)?;
         let expect = |section: usize, bytes: usize, what| {
             if sections[section].len() == bytes { Ok(()) } else { Err(FormatError::Invalid { what }) }
         };
@@ -135,20 +138,19 @@ impl Index {
             expect(2, count * 8, "the ids' number is not that of the vectors")?;
         }
         let misaligned = FormatError::Invalid { what: "the contents are not aligned in memory" };
-        let spaced = index.space.map_columns(&file, count, sections[0].clone(), sections[1].clone());
+        let spaced = space.map_columns(&file, count, sections[0].clone(), sections[1].clone());
         spaced.ok_or(misaligned)?;
-        index.ids = column(&file, &sections[2])?;
-        index.graph = Graph {
-            m: header.params.m,
+        let graph = Graph {
+            m: params.m,
             base: column(&file, &sections[3])?,
             pilots: column(&file, &sections[4])?,
             starts: column(&file, &sections[5])?,
             upper: column(&file, &sections[6])?,
             entry: header.entry,
         };
-        let nodes = if header.params.kind == Kind::Hnsw { count } else { 0 };
-        check_graph(&index.graph, nodes).map_err(|what| FormatError::Invalid { what })?;
-        Ok(index)
+        check_graph(&graph, if params.kind.is_graph() { count } else { 0 })
+            .map_err(|what| FormatError::Invalid { what })?;
+        Ok(Index::from_state(params, State { space, graph, ids: column(&file, &sections[2])? }))
     }
 }
 
@@ -230,8 +232,9 @@ fn check_graph(graph: &Graph, nodes: usize) -> Result<(), &'static str> {
     let pilots = graph.pilots.len();
     let ensure = |fine, what| if fine { Ok(()) } else { Err(what) };
     ensure(graph.base.len() == nodes * 2 * graph.m, "the links' number is not that of the vectors")?;
-    let in_base = |&n: &u32| n == NONE || (n as usize) < nodes;
-    ensure(graph.base.iter().all(in_base), "a link leads to no vector")?;
+    let id = |link: &AtomicU32| link.load(Ordering::Relaxed);
+    let in_base = |n: u32| n == NONE || (n as usize) < nodes;
+    ensure(graph.base.iter().map(id).all(in_base), "a link leads to no vector")?;
     ensure(graph.pilots.iter().all(|&n| (n as usize) < nodes), "a pilot is no vector")?;
     ensure(graph.pilots.windows(2).all(|w| w[0] < w[1]), "the pilots are not in order")?;
     if pilots == 0 {
@@ -250,8 +253,8 @@ fn check_graph(graph: &Graph, nodes: usize) -> Result<(), &'static str> {
     for pilot in 0..pilots as u32 {
         for layer in 1..=graph.height(pilot) {
             let links = &graph.upper[graph.block(pilot, layer)..][..graph.m];
-            let member = |&n: &u32| n == NONE || ((n as usize) < pilots && graph.height(n) >= layer);
-            ensure(links.iter().all(member), "an upper link leads outside its layer")?;
+            let member = |n: u32| n == NONE || ((n as usize) < pilots && graph.height(n) >= layer);
+            ensure(links.iter().map(id).all(member), "an upper link leads outside its layer")?;
         }
     }
     Ok(())

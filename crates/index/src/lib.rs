@@ -2,6 +2,7 @@
 //!
 //! This crate never spawns a thread, does I/O or reads a clock: threads come as an [`Executor`], a file as its bytes.
 
+mod add;
 mod error;
 mod executor;
 mod flat;
@@ -9,14 +10,19 @@ mod format;
 mod hnsw;
 mod index;
 mod memory;
+mod params;
 mod pool;
+mod search;
 mod space;
+mod vectors;
 mod visited;
 
-pub use error::{AddError, CreateError, SearchError, VectorError};
+pub use error::{AddError, Broken, CreateError, SearchError, VectorError};
 pub use executor::{Executor, Inline};
 pub use format::{FormatError, Image};
 pub use hnsw::search::Counts;
-pub use index::{Index, Kind, Neighbors, Params, Scratch, Stats};
+pub use index::{Index, Stats};
 pub use memory::{FileBytes, OutOfMemory};
-pub use space::{Dtype, Metric, Vectors};
+pub use params::{Kind, Params};
+pub use search::{Neighbors, Reader, Scratch, Search};
+pub use vectors::{Dtype, Metric, Vectors};

@@ -22,6 +22,7 @@ pub(crate) struct Batch<'py> {
 enum BatchElements<'py> {
     F32(Elements<'py, f32>),
     I8(Elements<'py, i8>),
+    U8(Elements<'py, u8>),
     Bits(Elements<'py, u8>),
 }
 
@@ -30,6 +31,7 @@ impl Batch<'_> {
         match &self.elements {
             BatchElements::F32(elements) => Vectors::F32(elements.as_slice()),
             BatchElements::I8(elements) => Vectors::I8(elements.as_slice()),
+            BatchElements::U8(elements) => Vectors::U8(elements.as_slice()),
             BatchElements::Bits(elements) => Vectors::Bits(elements.as_slice()),
         }
     }
@@ -65,8 +67,9 @@ pub(crate) fn vectors<'py>(name: &str, given: &Bound<'py, PyAny>, params: &Param
         return Err(argument(py, name, wrong_width(name, params, shape)));
     }
     let elements = match params.dtype {
-        Dtype::F32 => BatchElements::F32(lent_or_own::<F32>(name, &array)?),
+        Dtype::F32 | Dtype::F16 | Dtype::Bf16 => BatchElements::F32(lent_or_own::<F32>(name, &array)?),
         Dtype::I8 => BatchElements::I8(lent_or_own::<I8>(name, &array)?),
+        Dtype::U8 => BatchElements::U8(lent_or_own::<Byte>(name, &array)?),
         Dtype::Bits if packed => BatchElements::Bits(lent_or_own::<Byte>(name, &array)?),
         Dtype::Bits => {
             let bits = converted::<Bit>(name, &array)?;

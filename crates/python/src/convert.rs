@@ -165,7 +165,7 @@ pub(crate) trait Target {
 
 pub(crate) struct F32;
 pub(crate) struct I8;
-/// A byte of packed bits.
+/// An unsigned byte: an element, or eight packed bits.
 pub(crate) struct Byte;
 /// One bit, 0 or 1.
 pub(crate) struct Bit;
@@ -207,7 +207,9 @@ impl Target for Byte {
         element.i64()?.try_into().ok()
     }
     fn remedy(_: &str, _: bool) -> String {
-        "is not a byte".to_owned()
+        "is not an integer between 0 and 255, which is what dtype \"u8\" holds: scale and round the vectors first, the \
+         same way for all"
+            .to_owned()
     }
 }
 

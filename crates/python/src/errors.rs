@@ -17,9 +17,7 @@ pub(crate) enum Failure {
     File(FileError),
     /// No memory for so many bytes of results.
     Memory(usize),
-    /// An earlier call broke off in the middle of a change.
-    Broken,
-    /// A signal handler, or another piece of Python run during a call, used the same index.
+    /// A signal handler, or another piece of Python run during a call, changed the same index.
     Reentered,
     /// A signal handler raised this, or the interpreter is going away.
     Stopped(Option<PyErr>),
@@ -52,15 +50,12 @@ impl Failure {
             Failure::Memory(bytes) => PyMemoryError::new_err(format!(
                 "no memory for {bytes} bytes of results: ask for fewer queries at once or a smaller k"
             )),
-            Failure::Broken => class(
-                py,
-                "Error",
-                ("the index is unusable since an earlier call broke off inside: open or build it anew",),
-            ),
             Failure::Reentered => class(
                 py,
                 "Error",
-                ("this thread is in the middle of a call on the same index: a signal handler cannot use it",),
+                (
+                    "this thread is in the middle of a change of the same index: a signal handler cannot change it",
+                ),
             ),
             Failure::Stopped(error) => {
                 error.unwrap_or_else(|| class(py, "Error", ("stopped: the interpreter is shutting down",)))
@@ -117,7 +112,7 @@ fn add(py: Python<'_>, error: &AddError) -> PyErr {
             argument(py, "ids", message)
         }
         AddError::Memory(_) => PyMemoryError::new_err(message),
-        AddError::Cancelled { .. } => class(py, "Error", (message,)),
+        AddError::Cancelled { .. } | AddError::Broken(_) => class(py, "Error", (message,)),
     }
 }
 

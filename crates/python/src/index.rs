@@ -1,43 +1,44 @@
 //! The class `lanewise.Index`.
 
 use crate::errors::{Failure, warn_fewer};
-use crate::guard::Guarded;
+use crate::guard::change;
 use crate::watch::{Bar, Watch};
 use crate::{arguments, arrays};
 use lanewise_engine as engine;
 use lanewise_engine::Threads;
-use lanewise_engine::index::{AddError, Dtype, Executor, Index as Inner, Kind, Metric, Params, Vectors};
+use lanewise_engine::index::{
+    AddError, Dtype, Executor, Index as Inner, Kind, Metric, Params, Reader, Search, Vectors,
+};
 use numpy::PyArray1;
 use numpy::prelude::*;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// An index of vectors.
 ///
 /// dim: dimensions of a vector, 1 to 65536 (i8: 1 to 133152; bits: 1 to 1048576, counting bits).
 /// metric: "l2" (squared Euclidean distance), "ip" (negated inner product), "cosine" (one minus the cosine; vectors
-///     are normalised as they enter) or "hamming" (differing bits). Not given: "l2", for bits "hamming".
-/// dtype: what vectors are stored as: "f32", "i8" (signed bytes) or "bits".
+///     are normalised as they enter), "hamming" (differing bits) or "jaccard" (one minus common bits over bits set in
+///     either). Not given: "l2", for bits "hamming".
+/// dtype: what vectors are stored as: "f32", "f16" or "bf16" (floats of 16 bits, rounded as they enter), "i8" (signed
+///     bytes), "u8" (unsigned bytes) or "bits".
 /// kind: "hnsw" (approximate, Malkov & Yashunin 2016) or "flat" (exact, by comparing all).
 /// m: HNSW, links of a node in upper layers, twice that in the base layer; 2 to 512.
 /// ef_construction: HNSW, candidates kept while a vector is added; 1 to 65536.
 /// seed: HNSW, what the layers are drawn from. Same vectors, parameters, calls and seed give the same index, at any
 ///     number of threads.
 ///
-/// Smaller distances are nearer for every metric. Threads may use an index together: searches run beside each other, an
-/// add waits for them and they for it. An array must not be changed while a call reads it.
+/// Smaller distances are nearer for every metric. Threads may use an index together: a search waits for
+/// nothing and sees the vectors that were in when it began; changes wait for each other. An array must not be changed while a call reads it.
 ///
 /// Raises ArgumentError, DtypeError (wrong arguments) and IsaError (wrong LANEWISE_ISA).
 #[pyclass(frozen, module = "lanewise")]
 pub(crate) struct Index {
     params: Params,
-    /// The length as of the last finished change, so that asking for it waits for nothing.
-    len: AtomicUsize,
-    inner: Guarded,
+    inner: Inner,
 }
 
 /// Found vectors, query after query.
@@ -96,7 +97,7 @@ impl Index {
     ///
     /// Raises OSError.
     fn save(&self, py: Python<'_>, #[pyo3(from_py_with = arguments::path)] path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.inner.read(|index| Ok(engine::save(index, &path)?)))
+        py.detach(|| change(&self.inner, |index| Ok(engine::save(index, &path)?)))
             .map_err(|error| error.raise(py))
     }
 
@@ -130,12 +131,9 @@ impl Index {
         let vectors = batch.vectors();
         let mut watch = Watch::new(progress.then(|| Bar::new(py, batch.count)));
         let result = py.detach(|| {
-            index.inner.write(|inner| {
+            change(&index.inner, |inner| {
                 let threads = Threads::new(num_threads);
-                let result = inner.add(vectors, ids.as_deref(), &threads, &mut |done| watch.proceed(done));
-                // Release: pairs with the load in `__len__`.
-                index.len.store(inner.len(), Ordering::Release);
-                Ok(result?)
+                Ok(inner.add(vectors, ids.as_deref(), &threads, &mut |done| watch.proceed(done))?)
             })
         });
         match result {
@@ -175,7 +173,9 @@ impl Index {
         let batch = arrays::vectors("q", q, &self.params)?;
         let vectors = batch.vectors();
         let threads = Threads::new(num_threads);
-        let found = py.detach(|| self.inner.read(|index| search(index, vectors, k, ef_search, threads)));
+        let reader = self.inner.reader();
+        let how = Search { k, ef_search };
+        let found = py.detach(|| search(&reader, vectors, &how, threads));
         let found = found.map_err(|error| error.raise(py))?;
         if found.k < k {
             warn_fewer(py, k, found.k)?;
@@ -196,10 +196,8 @@ impl Index {
     /// for itself, without the opened file. layers: of the graph, above the base. isa: the instruction-set level in
     /// use; kernels: the instruction set that serves each kernel.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let read = py.detach(|| {
-            self.inner.read(|index| Ok((index.stats(), index.owned_bytes(), index.level(), index.slots())))
-        });
-        let (stats, memory_bytes, isa, slots) = read.map_err(|error| error.raise(py))?;
+        let index = &self.inner;
+        let stats = index.stats();
         let params = &self.params;
         let info = PyDict::new(py);
         info.set_item("len", stats.len)?;
@@ -215,11 +213,11 @@ impl Index {
         info.set_item("vector_bytes", stats.vector_bytes)?;
         info.set_item("graph_bytes", stats.graph_bytes)?;
         info.set_item("id_bytes", stats.id_bytes)?;
-        info.set_item("memory_bytes", memory_bytes)?;
+        info.set_item("memory_bytes", index.owned_bytes())?;
         info.set_item("layers", stats.layers)?;
-        info.set_item("isa", isa)?;
+        info.set_item("isa", index.level())?;
         let kernels = PyDict::new(py);
-        for slot in slots {
+        for slot in index.slots() {
             kernels.set_item(slot.kernel, slot.isa)?;
         }
         info.set_item("kernels", kernels)?;
@@ -227,8 +225,7 @@ impl Index {
     }
 
     fn __len__(&self) -> usize {
-        // Acquire: pairs with the store in `add`.
-        self.len.load(Ordering::Acquire)
+        self.inner.len()
     }
 
     fn __repr__(&self) -> String {
@@ -289,43 +286,34 @@ impl Index {
 
 impl From<Inner> for Index {
     fn from(inner: Inner) -> Self {
-        let len = AtomicUsize::new(inner.len());
-        Index { params: *inner.params(), len, inner: Guarded::new(inner) }
+        Index { params: *inner.params(), inner }
     }
 }
 
 /// All queries, part by part: between parts, signal handlers run. Parts grow until one takes as long as a user would not
 /// notice, so that starting threads for each costs nothing that matters.
-fn search(
-    index: &Inner,
-    queries: Vectors<'_>,
-    k: usize,
-    ef_search: usize,
-    threads: Threads,
-) -> Result<Found, Failure> {
+fn search(reader: &Reader, queries: Vectors<'_>, how: &Search, threads: Threads) -> Result<Found, Failure> {
     const LONG: Duration = Duration::from_millis(50);
-    let dim = index.params().dim;
-    let count = index.check_queries(queries, k, ef_search)?;
-    let k = k.min(index.len());
+    let count = reader.check(queries, how)?;
+    let k = how.k.min(reader.len());
     let results = count.checked_mul(k).ok_or(Failure::Memory(usize::MAX))?;
     let bytes = results.saturating_mul(size_of::<i64>() + size_of::<f32>());
     let mut found = Found { ids: Vec::new(), distances: Vec::new(), k };
     found.ids.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
     found.distances.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
     let mut watch = Watch::new(None);
-    let mut part = 32 * threads.workers();
+    let mut part_len = 32 * threads.workers();
     let mut first = 0;
     while first < count {
-        let range = first..count.min(first + part);
+        let range = first..count.min(first + part_len);
         let start = now();
-        for neighbors in
-            engine::search(index, queries.slice(dim, range.clone()), k.max(1), ef_search, threads)?.0
-        {
+        let part = queries.slice(reader.dim(), range.clone());
+        for neighbors in engine::search(reader, part, how, threads)?.0 {
             found.ids.extend(neighbors.ids);
             found.distances.extend(neighbors.distances);
         }
         if start.elapsed() < LONG {
-            part *= 2;
+            part_len *= 2;
         }
         first = range.end;
         if watch.proceed(first).is_break() {

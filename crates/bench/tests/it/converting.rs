@@ -30,7 +30,10 @@ fn unsigned_bytes_are_shifted_for_l2_alone() {
     let (set, note) = convert(2, Elements::U8(values.clone()), Dtype::I8, Metric::L2).unwrap();
     assert_eq!((bytes(&set), note), ([-128, -1, 0, 127].as_slice(), Some(Note::Shifted)));
     let error = convert(2, Elements::U8(values), Dtype::I8, Metric::Cosine).unwrap_err();
-    assert_eq!(error, ConvertError::NotI8 { row: 1, column: 0, value: 128.0 });
+    assert_eq!(
+        error,
+        ConvertError::NotByte { row: 1, column: 0, value: 128.0, dtype: "i8", range: "−128..=127" }
+    );
     let (set, note) = convert(2, Elements::U8(vec![0, 127]), Dtype::I8, Metric::InnerProduct).unwrap();
     assert_eq!((bytes(&set), note), ([0, 127].as_slice(), None));
 }
@@ -41,7 +44,7 @@ fn floats_become_bytes_only_without_loss() {
     assert_eq!(bytes(&set), [-128, 127]);
     for wrong in [0.5, 128.0, -129.0, f32::NAN, f32::INFINITY] {
         let error = convert(2, Elements::F32(vec![1.0, 2.0, 3.0, wrong]), Dtype::I8, Metric::L2).unwrap_err();
-        assert!(matches!(error, ConvertError::NotI8 { row: 1, column: 1, .. }), "{wrong}: {error}");
+        assert!(matches!(error, ConvertError::NotByte { row: 1, column: 1, .. }), "{wrong}: {error}");
     }
 }
 

@@ -5,7 +5,7 @@ use lanewise_bench::generate::mixture;
 use lanewise_bench::measure::{MeasureError, Plan, figures, steps};
 use lanewise_bench::recall::{RecallError, recall};
 use lanewise_bench::truth::Truth;
-use lanewise_engine::index::{Index, Kind, Neighbors, Params};
+use lanewise_engine::index::{Index, Kind, Neighbors, Params, Search};
 use lanewise_engine::{Threads, search};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -103,7 +103,7 @@ fn figures_of_an_exact_index_have_recall_1_and_those_of_a_graph_less_work() {
     let params = Params::new(dim);
     let truth = Truth::compute(params, vectors.as_vectors(), queries.as_vectors(), k, threads()).unwrap();
     for kind in Kind::ALL {
-        let mut index = Index::new(Params { kind, ..params }).unwrap();
+        let index = Index::new(Params { kind, ..params }).unwrap();
         index.add(vectors.as_vectors(), None, &threads(), &mut |_| ControlFlow::Continue(())).unwrap();
         let plan = Plan { k, ef_search: &[10, 200], threads: threads(), rounds: 2 };
         let mut heard = 0;
@@ -112,7 +112,8 @@ fn figures_of_an_exact_index_have_recall_1_and_those_of_a_graph_less_work() {
         for (f, ef_search) in all.iter().zip([10, 200]) {
             assert_eq!(f.ef_search, ef_search);
             assert!(f.per_second_one > 0.0 && f.per_second_all > 0.0 && f.p50 <= f.p99, "{f:?}");
-            let (found, counts) = search(&index, queries.as_vectors(), k, ef_search, threads()).unwrap();
+            let (found, counts) =
+                search(&index.reader(), queries.as_vectors(), &Search { k, ef_search }, threads()).unwrap();
             assert_eq!(f.recall, recall(&found, &truth, k).unwrap());
             assert_eq!(f.distances, counts.distances as f64 / 40.0);
         }

@@ -18,7 +18,10 @@ fn wrong_arguments_are_named() {
         ("build x.npy -o i --m 1", &["--m", "2..=512"]),
         ("build x.npy -o i --ef-construction 0", &["--ef-construction"]),
         ("build x.npy -o i --threads 0", &["--threads"]),
-        ("build x.npy -o i --metric cosine --dtype bits", &["--metric cosine", "hamming with bits"]),
+        (
+            "build x.npy -o i --metric cosine --dtype bits",
+            &["--metric cosine", "hamming or jaccard with bits"],
+        ),
         ("search i q.npy -k 0", &["-k", "1..=10000", "`lanewise search --help`"]),
         ("search i q.npy --ef-search 0", &["--ef-search"]),
         ("demo --n 0", &["--n"]),

@@ -1,6 +1,6 @@
 //! Black-box tests: threads that run everything once, files that are whole or not there.
 
-use lanewise_engine::index::{Executor, Index, Inline, Kind, Params, Vectors};
+use lanewise_engine::index::{Executor, Index, Inline, Kind, Params, Search, Vectors};
 use lanewise_engine::{FileError, Threads, allowed, open, save, search};
 use std::fs;
 use std::num::NonZeroUsize;
@@ -22,7 +22,7 @@ fn floats(n: usize, seed: u64) -> Vec<f32> {
 }
 
 fn index(n: usize, on: &dyn Executor) -> Index {
-    let mut index = Index::new(Params::new(16)).unwrap();
+    let index = Index::new(Params::new(16)).unwrap();
     let data = floats(n * 16, 1);
     index.add(Vectors::F32(&data), None, on, &mut |_| ControlFlow::Continue(())).unwrap();
     index
@@ -54,11 +54,17 @@ fn the_default_is_what_the_machine_allows() {
 fn the_same_index_and_answers_at_any_number_of_threads() {
     let reference = index(2000, &Inline);
     let queries = floats(100 * 16, 2);
-    let expected = search(&reference, Vectors::F32(&queries), 10, 50, threads(1)).unwrap();
+    let expected =
+        search(&reference.reader(), Vectors::F32(&queries), &Search { k: 10, ef_search: 50 }, threads(1))
+            .unwrap();
     for n in [2, 5] {
         let built = index(2000, &threads(n));
-        assert!(built.image().pieces().eq(reference.image().pieces()), "{n} threads");
-        assert_eq!(search(&built, Vectors::F32(&queries), 10, 50, threads(n)).unwrap(), expected);
+        assert!(built.image().unwrap().pieces().eq(reference.image().unwrap().pieces()), "{n} threads");
+        assert_eq!(
+            search(&built.reader(), Vectors::F32(&queries), &Search { k: 10, ef_search: 50 }, threads(n))
+                .unwrap(),
+            expected
+        );
     }
 }
 
@@ -70,13 +76,13 @@ fn a_saved_index_opens() {
     save(&built, &path).unwrap();
     save(&built, &path).unwrap();
     let opened = open(&path).unwrap();
-    assert!(opened.image().pieces().eq(built.image().pieces()));
+    assert!(opened.image().unwrap().pieces().eq(built.image().unwrap().pieces()));
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["a.lanewise"]);
     // The map outlives the name: a new save replaces the file, and what was opened stays whole.
     save(&index(10, &Inline), &path).unwrap();
     assert_eq!(opened.len(), 300);
-    assert!(opened.image().pieces().eq(built.image().pieces()));
+    assert!(opened.image().unwrap().pieces().eq(built.image().unwrap().pieces()));
 }
 
 #[test]
@@ -144,13 +150,13 @@ fn an_opened_index_can_be_extended() {
     let folder = tempfile::tempdir().unwrap();
     for kind in Kind::ALL {
         let path = folder.path().join(kind.name());
-        let mut built = Index::new(Params { kind, ..Params::new(16) }).unwrap();
+        let built = Index::new(Params { kind, ..Params::new(16) }).unwrap();
         let data = floats(500 * 16, 3);
         let (first, second) = data.split_at(300 * 16);
         let mut go_on = |_| ControlFlow::Continue(());
         built.add(Vectors::F32(first), None, &Inline, &mut go_on).unwrap();
         save(&built, &path).unwrap();
-        let mut opened = open(&path).unwrap();
+        let opened = open(&path).unwrap();
         opened.add(Vectors::F32(second), None, &threads(2), &mut go_on).unwrap();
         assert_eq!(opened.len(), 500);
         save(&opened, &path).unwrap();
@@ -169,4 +175,48 @@ fn a_link_is_followed() {
     save(&index(20, &Inline), &link).unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(open(&file).unwrap().len(), 20);
+}
+
+/// Readers beside a writer: each sees a prefix of what is added, whole and unchanging, and finds in it what is there.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "readers in threads of their own")]
+fn searches_run_while_vectors_are_added() {
+    const N: usize = 6000;
+    let data = floats(N * 16, 5);
+    for kind in Kind::ALL {
+        let index = Index::new(Params { kind, ..Params::new(16) }).unwrap();
+        let ids: Vec<i64> = (0..N as i64).map(|i| 3 * i).collect();
+        let (done, rounds) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut lens = vec![0];
+                    while done.load(Ordering::SeqCst) == 0 {
+                        let reader = index.reader();
+                        let len = reader.len();
+                        assert!(len >= *lens.last().unwrap(), "vectors went away");
+                        lens.push(len);
+                        rounds.fetch_add(1, Ordering::SeqCst);
+                        for row in (0..len).step_by(len / 20 + 1) {
+                            let query = Vectors::F32(&data[row * 16..(row + 1) * 16]);
+                            let how = Search { k: 5, ef_search: 60 };
+                            let (found, _) = search(&reader, query, &how, threads(1)).unwrap();
+                            assert_eq!(found[0].ids.len(), len.min(5));
+                            assert!(found[0].ids.iter().all(|&id| id % 3 == 0 && id < 3 * len as i64));
+                            assert_eq!((found[0].ids[0], found[0].distances[0]), (3 * row as i64, 0.0));
+                            assert_eq!(reader.len(), len);
+                        }
+                    }
+                    lens.dedup();
+                    assert!(lens.len() > 1, "a reader that saw no change proves nothing: {lens:?}");
+                });
+            }
+            for (part, ids) in data.chunks(500 * 16).zip(ids.chunks(500)) {
+                index
+                    .add(Vectors::F32(part), Some(ids), &Inline, &mut |_| ControlFlow::Continue(()))
+                    .unwrap();
+            }
+            done.store(1, Ordering::SeqCst);
+        });
+    }
 }

@@ -16,9 +16,10 @@ use super::search::{Counts, Walker};
 use super::select::Selector;
 use crate::executor::Executor;
 use crate::pool::Entry;
-use crate::space::{Probe, Space};
+use crate::space::Compare;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 /// The most nodes of one batch: enough work for a hundred cores between two joins.
 const BATCH: usize = 512;
@@ -53,10 +54,10 @@ pub(crate) fn height(params: Params, node: u32) -> u8 {
 }
 
 /// A worker's memory.
-struct Builder {
+struct Builder<P> {
     walker: Walker,
-    selector: Selector,
-    probe: Probe,
+    selector: Selector<P>,
+    probe: P,
     candidates: Vec<Entry>,
     keys: Vec<i32>,
     ids: Vec<u32>,
@@ -73,19 +74,20 @@ struct Links {
 
 /// Links the nodes from `first` on, to which `graph` has been extended, batch by batch. Before each batch
 /// `proceed` hears how many are linked and may stop the build there. Returns the number linked and the work done.
-pub(crate) fn link(
+pub(crate) fn link<C: Compare>(
     graph: &mut Graph,
-    space: &Space,
+    space: &C,
     params: Params,
     first: usize,
     executor: &dyn Executor,
-    proceed: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    proceed: &mut dyn FnMut(&Graph, usize) -> ControlFlow<()>,
 ) -> (usize, Counts) {
-    let builders: Vec<Mutex<Builder>> = (0..executor.workers()).map(|_| Mutex::new(Builder::new())).collect();
+    let builders: Vec<Mutex<Builder<C::Probe>>> =
+        (0..executor.workers()).map(|_| Mutex::new(Builder::new())).collect();
     let mut pilot = graph.pilots.partition_point(|&node| (node as usize) < first) as u32;
     let mut done = first;
     while done < space.len() {
-        if proceed(done).is_break() {
+        if proceed(graph, done).is_break() {
             break;
         }
         // The first node has nothing to be linked with.
@@ -98,11 +100,11 @@ pub(crate) fn link(
             search_all(graph, space, params, nodes.clone(), executor, &builders)
         };
         for links in &own {
-            graph.write(links);
+            links.write(graph);
         }
         let groups = reversed(&own);
         for links in take_in_all(graph, space, &groups, executor, &builders) {
-            graph.write(&links);
+            links.write(graph);
         }
         while (pilot as usize) < graph.pilots.len() && (graph.pilots[pilot as usize] as usize) < nodes.end {
             pilot += 1;
@@ -120,13 +122,13 @@ pub(crate) fn link(
 }
 
 /// Step 1: the links of each new node, layer by layer.
-fn search_all(
+fn search_all<C: Compare>(
     graph: &Graph,
-    space: &Space,
+    space: &C,
     params: Params,
     nodes: std::ops::Range<usize>,
     executor: &dyn Executor,
-    builders: &[Mutex<Builder>],
+    builders: &[Mutex<Builder<C::Probe>>],
 ) -> Vec<Links> {
     let found: Vec<Mutex<Vec<Links>>> = nodes.clone().map(|_| Mutex::default()).collect();
     executor.run(nodes.len(), &|worker, i| {
@@ -153,12 +155,12 @@ fn reversed(own: &[Links]) -> Vec<Links> {
 }
 
 /// Step 3: what each member's links become when it takes in those that now link to it.
-fn take_in_all(
+fn take_in_all<C: Compare>(
     graph: &Graph,
-    space: &Space,
+    space: &C,
     groups: &[Links],
     executor: &dyn Executor,
-    builders: &[Mutex<Builder>],
+    builders: &[Mutex<Builder<C::Probe>>],
 ) -> Vec<Links> {
     let results: Vec<Mutex<Links>> = groups.iter().map(|_| Mutex::default()).collect();
     executor.run(groups.len(), &|worker, i| {
@@ -176,12 +178,18 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-impl Builder {
+impl Links {
+    fn write(&self, graph: &Graph) {
+        graph.write(self.layer, self.member, self.to.iter().map(|e| e.id()));
+    }
+}
+
+impl<P: Default> Builder<P> {
     fn new() -> Self {
         Builder {
             walker: Walker::default(),
             selector: Selector::new(),
-            probe: Probe::new(),
+            probe: P::default(),
             candidates: Vec::new(),
             keys: Vec::new(),
             ids: Vec::new(),
@@ -190,7 +198,14 @@ impl Builder {
     }
 
     /// The links of `node`, whose batch starts at `first`.
-    fn search(&mut self, graph: &Graph, space: &Space, params: Params, first: u32, node: u32) -> Vec<Links> {
+    fn search(
+        &mut self,
+        graph: &Graph,
+        space: &impl Compare<Probe = P>,
+        params: Params,
+        first: u32,
+        node: u32,
+    ) -> Vec<Links> {
         let pilot = graph.pilots.binary_search(&node).ok().map(|pilot| pilot as u32);
         let height = pilot.map_or(0, |pilot| graph.height(pilot));
         space.load(node, &mut self.probe);
@@ -225,7 +240,7 @@ impl Builder {
     }
 
     /// Adds the members `self.ids`, which no walk can reach yet, to what the walk found, if they are near enough.
-    fn meet(&mut self, space: &Space, vector: impl Fn(u32) -> u32) {
+    fn meet(&mut self, space: &impl Compare<Probe = P>, vector: impl Fn(u32) -> u32) {
         self.vectors.clear();
         self.vectors.extend(self.ids.iter().map(|&member| vector(member)));
         self.keys.resize(self.vectors.len(), 0);
@@ -236,7 +251,7 @@ impl Builder {
         }
     }
 
-    fn take_in(&mut self, graph: &Graph, space: &Space, new: &Links) -> Links {
+    fn take_in(&mut self, graph: &Graph, space: &impl Compare<Probe = P>, new: &Links) -> Links {
         if new.layer == 0 {
             self.take_in_layer(graph.base(), space, new, 2 * graph.m, ALPHA)
         } else {
@@ -247,13 +262,13 @@ impl Builder {
     fn take_in_layer<L: Layer>(
         &mut self,
         layer: L,
-        space: &Space,
+        space: &impl Compare<Probe = P>,
         new: &Links,
         most: usize,
         alpha: f32,
     ) -> Links {
-        let old = layer.links(new.member);
-        let old = &old[..old.iter().position(|&n| n == NONE).unwrap_or(old.len())];
+        let old = layer.links(new.member).iter().map(|link| link.load(Ordering::Relaxed));
+        let old: Vec<u32> = old.take_while(|&n| n != NONE).collect();
         let to = if old.len() + new.to.len() <= most {
             // No choice to make: the order of links within a node means nothing, their keys are not kept.
             old.iter().map(|&n| Entry::new(0, n)).chain(new.to.iter().copied()).collect()
@@ -265,29 +280,12 @@ impl Builder {
             space.keys_of(&self.probe, &self.ids, &mut self.keys);
             self.selector.distances += self.ids.len() as u64;
             self.candidates.clear();
-            self.candidates.extend(self.keys.iter().zip(old).map(|(&key, &n)| Entry::new(key, n)));
+            self.candidates.extend(self.keys.iter().zip(&old).map(|(&key, &n)| Entry::new(key, n)));
             self.candidates.extend_from_slice(&new.to);
             self.candidates.sort_unstable();
             self.selector.select(space, &self.candidates, most, alpha, |n| layer.vector(n));
             self.selector.taken.clone()
         };
         Links { layer: new.layer, member: new.member, to }
-    }
-}
-
-impl Graph {
-    /// Replaces the links of one member in one layer.
-    fn write(&mut self, links: &Links) {
-        let width = if links.layer == 0 { 2 * self.m } else { self.m };
-        let (start, target) = if links.layer == 0 {
-            (links.member as usize * width, self.base.owned())
-        } else {
-            (self.block(links.member, links.layer), self.upper.owned())
-        };
-        let slots = &mut target.as_mut_slice()[start..start + width];
-        slots.fill(NONE);
-        for (slot, entry) in slots.iter_mut().zip(&links.to) {
-            *slot = entry.id();
-        }
     }
 }

@@ -3,8 +3,13 @@
 //! Base layer: 2m links a node, in one array; with m = 16 a node's links are two cache lines. Upper layers: the nodes in
 //! them are few (one in m), so they are numbered on their own, as *pilots*, in the order of their nodes; links there name
 //! pilots, and pilot p's links in layer l are the l-th block of m from `starts[p]`. Unused links are `NONE`, at the end.
+//!
+//! One writer changes links while readers walk: links are atomics, read and written one by one (Relaxed). So a reader may
+//! see a node's links half old and half new; each is a link that once was right. A link may lead to a member that the
+//! reader's view does not have: readers pass over those, so what they do visit was published with their view.
 
 use crate::memory::{Column, OutOfMemory};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// No link.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -13,13 +18,13 @@ pub(crate) struct Graph {
     /// Links a node has in upper layers; twice that in the base layer.
     pub(crate) m: usize,
     /// Node after node, 2m links each.
-    pub(crate) base: Column<u32>,
+    pub(crate) base: Column<AtomicU32>,
     /// The pilots' nodes, ascending.
     pub(crate) pilots: Column<u32>,
     /// Pilot p's first block in `upper`; one more entry at the end, so that p has `starts[p + 1] - starts[p]` layers.
     pub(crate) starts: Column<u32>,
     /// Blocks of m links.
-    pub(crate) upper: Column<u32>,
+    pub(crate) upper: Column<AtomicU32>,
     /// The pilot where searches start: of those in the highest layer, the first. `NONE` if there is no pilot.
     pub(crate) entry: u32,
 }
@@ -29,16 +34,16 @@ pub(crate) trait Layer {
     /// How many members there are; links are below.
     fn members(&self) -> usize;
     /// The links of `member`, up to the first `NONE`.
-    fn links(&self, member: u32) -> &[u32];
+    fn links(&self, member: u32) -> &[AtomicU32];
     /// Where in memory the links start, for prefetching.
-    fn links_at(&self, member: u32) -> *const u32;
+    fn links_at(&self, member: u32) -> *const AtomicU32;
     /// The vector of `member`.
     fn vector(&self, member: u32) -> u32;
     /// Whether members are vectors, so that `vector` need not be called.
     const IS_BASE: bool;
 }
 
-pub(crate) struct Base<'a>(&'a [u32], usize);
+pub(crate) struct Base<'a>(&'a [AtomicU32], usize);
 
 impl Layer for Base<'_> {
     const IS_BASE: bool = true;
@@ -47,11 +52,11 @@ impl Layer for Base<'_> {
         self.0.len() / self.1
     }
     #[inline]
-    fn links(&self, member: u32) -> &[u32] {
+    fn links(&self, member: u32) -> &[AtomicU32] {
         &self.0[member as usize * self.1..][..self.1]
     }
     #[inline]
-    fn links_at(&self, member: u32) -> *const u32 {
+    fn links_at(&self, member: u32) -> *const AtomicU32 {
         self.0.as_ptr().wrapping_add(member as usize * self.1)
     }
     #[inline]
@@ -72,11 +77,11 @@ impl Layer for Upper<'_> {
         self.graph.pilots.len()
     }
     #[inline]
-    fn links(&self, member: u32) -> &[u32] {
+    fn links(&self, member: u32) -> &[AtomicU32] {
         &self.graph.upper[self.graph.block(member, self.layer)..][..self.graph.m]
     }
     #[inline]
-    fn links_at(&self, member: u32) -> *const u32 {
+    fn links_at(&self, member: u32) -> *const AtomicU32 {
         self.graph.upper.as_ptr().wrapping_add(self.graph.block(member, self.layer))
     }
     #[inline]
@@ -94,6 +99,21 @@ impl Graph {
             starts: Column::new(),
             upper: Column::new(),
             entry: NONE,
+        }
+    }
+
+    /// The graph of the first `nodes` nodes, with the entry that it had then, for readers.
+    pub(crate) fn view(&self, nodes: usize, entry: u32) -> Graph {
+        let pilots = self.pilots.partition_point(|&node| (node as usize) < nodes);
+        let starts = (pilots + 1).min(self.starts.len());
+        let blocks = self.starts.get(pilots).map_or(0, |&end| end as usize);
+        Graph {
+            m: self.m,
+            base: self.base.view(nodes * 2 * self.m),
+            pilots: self.pilots.view(pilots),
+            starts: self.starts.view(starts),
+            upper: self.upper.view(blocks * self.m),
+            entry,
         }
     }
 
@@ -136,14 +156,14 @@ impl Graph {
     /// never start at them before `raise_entry`.
     pub(crate) fn append(&mut self, first: u32, heights: &[u8]) {
         if self.starts.is_empty() {
-            self.starts.owned().push(0);
+            self.starts.push(0);
         }
-        self.base.owned().fill(heights.len() * 2 * self.m, NONE);
+        self.base.extend_with(heights.len() * 2 * self.m, |_| AtomicU32::new(NONE));
         for (node, &height) in (first..).zip(heights).filter(|(_, h)| **h > 0) {
-            self.pilots.owned().push(node);
+            self.pilots.push(node);
             let end = self.starts[self.starts.len() - 1] + u32::from(height);
-            self.starts.owned().push(end);
-            self.upper.owned().fill(usize::from(height) * self.m, NONE);
+            self.starts.push(end);
+            self.upper.extend_with(usize::from(height) * self.m, |_| AtomicU32::new(NONE));
         }
     }
 
@@ -156,13 +176,24 @@ impl Graph {
         }
     }
 
+    /// Replaces the links of `member` in `layer` (0: base) by the first of `to` that there is room for.
+    pub(crate) fn write(&self, layer: usize, member: u32, to: impl Iterator<Item = u32>) {
+        let (width, start, all) = match layer {
+            0 => (2 * self.m, member as usize * 2 * self.m, &self.base),
+            _ => (self.m, self.block(member, layer), &self.upper),
+        };
+        for (slot, id) in all[start..start + width].iter().zip(to.chain(std::iter::repeat(NONE))) {
+            slot.store(id, Ordering::Relaxed);
+        }
+    }
+
     /// Forgets the nodes from `count` on, which nothing links to.
     pub(crate) fn truncate(&mut self, count: usize) {
         let pilots = self.pilots.partition_point(|&node| (node as usize) < count);
-        self.base.owned().truncate(count * 2 * self.m);
-        self.upper.owned().truncate(self.starts[pilots] as usize * self.m);
-        self.pilots.owned().truncate(pilots);
-        self.starts.owned().truncate(pilots + 1);
+        self.base.truncate(count * 2 * self.m);
+        self.upper.truncate(self.starts[pilots] as usize * self.m);
+        self.pilots.truncate(pilots);
+        self.starts.truncate(pilots + 1);
     }
 
     pub(crate) fn owned_bytes(&self) -> usize {

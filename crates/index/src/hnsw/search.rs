@@ -2,8 +2,9 @@
 
 use super::graph::{Graph, Layer, NONE};
 use crate::pool::{Entry, Pool};
-use crate::space::{Probe, Space};
+use crate::space::Compare;
 use crate::visited::Visited;
+use std::sync::atomic::Ordering;
 
 /// What a search counts: the work that it did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +13,13 @@ pub struct Counts {
     pub hops: u64,
     /// Vectors that were compared with the query.
     pub distances: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, more: Counts) {
+        self.hops += more.hops;
+        self.distances += more.distances;
+    }
 }
 
 /// The memory of a search, reused from one to the next. One per worker.
@@ -28,7 +36,13 @@ pub(crate) struct Walker {
 impl Walker {
     /// The member of the base layer where a search starts: found by greedy descent from the entry. `layers` are walked
     /// from the top down to this one (1: all). Returns the pilot reached, or `NONE` without pilots.
-    pub(crate) fn descend(&mut self, graph: &Graph, space: &Space, probe: &Probe, layers: usize) -> u32 {
+    pub(crate) fn descend<C: Compare>(
+        &mut self,
+        graph: &Graph,
+        space: &C,
+        probe: &C::Probe,
+        layers: usize,
+    ) -> u32 {
         let mut pilot = graph.entry;
         if pilot == NONE {
             return NONE;
@@ -52,7 +66,7 @@ impl Walker {
         pilot
     }
 
-    fn key(&mut self, space: &Space, probe: &Probe, vector: u32) -> i32 {
+    fn key<C: Compare>(&mut self, space: &C, probe: &C::Probe, vector: u32) -> i32 {
         let mut key = [0];
         space.keys_of(probe, &[vector], &mut key);
         self.counts.distances += 1;
@@ -63,9 +77,14 @@ impl Walker {
     #[inline]
     fn gather<L: Layer>(&mut self, layer: &L, member: u32) {
         self.members.clear();
-        for &other in layer.links(member) {
-            if other == NONE {
-                break;
+        let members = layer.members();
+        for link in layer.links(member) {
+            let other = link.load(Ordering::Relaxed);
+            if other as usize >= members {
+                if other == NONE {
+                    break;
+                }
+                continue;
             }
             if self.visited.insert(other) {
                 self.members.push(other);
@@ -75,7 +94,7 @@ impl Walker {
 
     /// Keys of `self.members`, into `self.keys`.
     #[inline]
-    fn compare<L: Layer>(&mut self, layer: &L, space: &Space, probe: &Probe) {
+    fn compare<L: Layer, C: Compare>(&mut self, layer: &L, space: &C, probe: &C::Probe) {
         self.keys.resize(self.members.len(), 0);
         self.counts.distances += self.members.len() as u64;
         if L::IS_BASE {
@@ -88,11 +107,11 @@ impl Walker {
     }
 
     /// Algorithm 2: leaves the nearest `ef` members of `layer` that can be reached from `starts` in `self.pool`.
-    pub(crate) fn walk<L: Layer>(
+    pub(crate) fn walk<L: Layer, C: Compare>(
         &mut self,
         layer: &L,
-        space: &Space,
-        probe: &Probe,
+        space: &C,
+        probe: &C::Probe,
         starts: &[u32],
         ef: usize,
     ) {
@@ -122,7 +141,7 @@ impl Walker {
     }
 
     /// The nearest `ef` vectors that the graph finds, in `self.pool`.
-    pub(crate) fn search(&mut self, graph: &Graph, space: &Space, probe: &Probe, ef: usize) {
+    pub(crate) fn search<C: Compare>(&mut self, graph: &Graph, space: &C, probe: &C::Probe, ef: usize) {
         let pilot = self.descend(graph, space, probe, 1);
         let start = if pilot == NONE { 0 } else { graph.pilots[pilot as usize] };
         self.walk(&graph.base(), space, probe, &[start], ef);

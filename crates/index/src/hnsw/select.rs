@@ -7,14 +7,14 @@
 //! so that those far out are not compared at all when enough have been taken before them.
 
 use crate::pool::Entry;
-use crate::space::{Probe, Space};
+use crate::space::Compare;
 
 /// Candidates that are in question together.
 const BLOCK: usize = 48;
 
 /// The memory of a selection, reused.
-pub(crate) struct Selector {
-    probe: Probe,
+pub(crate) struct Selector<P> {
+    probe: P,
     open: Vec<Entry>,
     vectors: Vec<u32>,
     keys: Vec<i32>,
@@ -22,10 +22,10 @@ pub(crate) struct Selector {
     pub(crate) distances: u64,
 }
 
-impl Selector {
+impl<P: Default> Selector<P> {
     pub(crate) fn new() -> Self {
         Selector {
-            probe: Probe::new(),
+            probe: P::default(),
             open: Vec::new(),
             vectors: Vec::new(),
             keys: Vec::new(),
@@ -38,7 +38,7 @@ impl Selector {
     /// that a candidate's id stands for.
     pub(crate) fn select(
         &mut self,
-        space: &Space,
+        space: &impl Compare<Probe = P>,
         candidates: &[Entry],
         most: usize,
         alpha: f32,
@@ -67,7 +67,13 @@ impl Selector {
     }
 
     /// Drops the open candidates that `taken` makes needless.
-    fn strike(&mut self, space: &Space, taken: Entry, alpha: f32, vector: &impl Fn(u32) -> u32) {
+    fn strike(
+        &mut self,
+        space: &impl Compare<Probe = P>,
+        taken: Entry,
+        alpha: f32,
+        vector: &impl Fn(u32) -> u32,
+    ) {
         if self.open.is_empty() {
             return;
         }

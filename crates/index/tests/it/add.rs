@@ -2,8 +2,8 @@
 
 use crate::data::{Data, build, go_on, params, search};
 use lanewise_index::{
-    AddError, CreateError, Dtype, Index, Inline, Kind, Metric, Params, Scratch, SearchError, VectorError,
-    Vectors,
+    AddError, CreateError, Dtype, Index, Inline, Kind, Metric, Params, Scratch, Search, SearchError,
+    VectorError, Vectors,
 };
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ fn empty(dtype: Dtype, metric: Metric, dim: usize) -> Index {
     Index::new(params(dtype, metric, dim, Kind::Hnsw)).unwrap()
 }
 
-fn refused(index: &mut Index, vectors: Vectors<'_>, ids: Option<&[i64]>) -> AddError {
+fn refused(index: &Index, vectors: Vectors<'_>, ids: Option<&[i64]>) -> AddError {
     let before = index.len();
     let error = index.add(vectors, ids, &Inline, &mut go_on).unwrap_err();
     assert_eq!(index.len(), before, "a refusal changes nothing");
@@ -35,24 +35,24 @@ fn parameters_out_of_range() {
 
 #[test]
 fn values_that_are_no_vectors() {
-    let mut l2 = empty(Dtype::F32, Metric::L2, 2);
-    let mut cosine = empty(Dtype::F32, Metric::Cosine, 2);
+    let l2 = empty(Dtype::F32, Metric::L2, 2);
+    let cosine = empty(Dtype::F32, Metric::Cosine, 2);
     for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-        let error = refused(&mut l2, Vectors::F32(&[1.0, 2.0, 3.0, value]), None);
+        let error = refused(&l2, Vectors::F32(&[1.0, 2.0, 3.0, value]), None);
         assert!(
             matches!(error, AddError::Vector(VectorError::NotFinite { row: 1, column: 1, .. })),
             "{error}"
         );
     }
-    let error = refused(&mut l2, Vectors::F32(&[1e20, 0.0]), None);
+    let error = refused(&l2, Vectors::F32(&[1e20, 0.0]), None);
     assert_eq!(error, AddError::Vector(VectorError::TooLarge { row: 0 }));
-    let error = refused(&mut cosine, Vectors::F32(&[1.0, 0.0, 0.0, 0.0]), None);
+    let error = refused(&cosine, Vectors::F32(&[1.0, 0.0, 0.0, 0.0]), None);
     assert_eq!(error, AddError::Vector(VectorError::Zero { row: 1 }));
-    let error = refused(&mut cosine, Vectors::F32(&[1e-25, 0.0]), None);
+    let error = refused(&cosine, Vectors::F32(&[1e-25, 0.0]), None);
     assert_eq!(error, AddError::Vector(VectorError::Zero { row: 0 }));
-    let error = refused(&mut empty(Dtype::I8, Metric::Cosine, 2), Vectors::I8(&[0, 0]), None);
+    let error = refused(&empty(Dtype::I8, Metric::Cosine, 2), Vectors::I8(&[0, 0]), None);
     assert_eq!(error, AddError::Vector(VectorError::Zero { row: 0 }));
-    let error = refused(&mut empty(Dtype::Bits, Metric::Hamming, 9), Vectors::Bits(&[255, 2]), None);
+    let error = refused(&empty(Dtype::Bits, Metric::Hamming, 9), Vectors::Bits(&[255, 2]), None);
     assert_eq!(error, AddError::Vector(VectorError::BitsBeyondDim { row: 0, dim: 9 }));
     // Zero has a place by L2 and inner product.
     assert!(l2.add(Vectors::F32(&[0.0, 0.0]), None, &Inline, &mut go_on).is_ok());
@@ -60,26 +60,26 @@ fn values_that_are_no_vectors() {
 
 #[test]
 fn shapes_and_types() {
-    let mut index = empty(Dtype::F32, Metric::L2, 3);
-    assert_eq!(refused(&mut index, Vectors::F32(&[]), None), AddError::Empty);
-    let error = refused(&mut index, Vectors::F32(&[1.0; 4]), None);
+    let index = empty(Dtype::F32, Metric::L2, 3);
+    assert_eq!(refused(&index, Vectors::F32(&[]), None), AddError::Empty);
+    let error = refused(&index, Vectors::F32(&[1.0; 4]), None);
     assert_eq!(error, AddError::Vector(VectorError::Shape { elements: 4, width: 3 }));
-    let error = refused(&mut index, Vectors::I8(&[1; 3]), None);
+    let error = refused(&index, Vectors::I8(&[1; 3]), None);
     assert_eq!(error, AddError::Vector(VectorError::Dtype { got: "i8", expected: "f32" }));
 }
 
 #[test]
 fn ids_are_unique_and_given_for_all_or_none() {
-    let mut index = empty(Dtype::F32, Metric::L2, 1);
+    let index = empty(Dtype::F32, Metric::L2, 1);
     let x = Vectors::F32(&[1.0, 2.0]);
-    assert_eq!(refused(&mut index, x, Some(&[1])), AddError::IdsLen { ids: 1, vectors: 2 });
-    assert_eq!(refused(&mut index, x, Some(&[5, 5])), AddError::DuplicateId { id: 5 });
+    assert_eq!(refused(&index, x, Some(&[1])), AddError::IdsLen { ids: 1, vectors: 2 });
+    assert_eq!(refused(&index, x, Some(&[5, 5])), AddError::DuplicateId { id: 5 });
     index.add(x, None, &Inline, &mut go_on).unwrap();
     // Positions so far are ids too.
-    assert_eq!(refused(&mut index, x, Some(&[1, 9])), AddError::DuplicateId { id: 1 });
+    assert_eq!(refused(&index, x, Some(&[1, 9])), AddError::DuplicateId { id: 1 });
     index.add(Vectors::F32(&[3.0, 4.0]), Some(&[-7, i64::MAX]), &Inline, &mut go_on).unwrap();
-    assert_eq!(refused(&mut index, x, None), AddError::IdsMissing);
-    assert_eq!(refused(&mut index, x, Some(&[9, -7])), AddError::DuplicateId { id: -7 });
+    assert_eq!(refused(&index, x, None), AddError::IdsMissing);
+    assert_eq!(refused(&index, x, Some(&[9, -7])), AddError::DuplicateId { id: -7 });
     let found = search(&index, &Data::F32(vec![3.9]), 4, 10);
     assert_eq!(found[0].ids, [i64::MAX, -7, 1, 0]);
 }
@@ -88,7 +88,9 @@ fn ids_are_unique_and_given_for_all_or_none() {
 fn searches_that_ask_for_nothing() {
     let index = build(params(Dtype::F32, Metric::L2, 2, Kind::Hnsw), &Data::F32(vec![1.0; 8]));
     let mut scratch = Scratch::default();
-    let mut error = |q: &[f32], k, ef| index.search(Vectors::F32(q), k, ef, &mut scratch).unwrap_err();
+    let mut error = |q: &[f32], k, ef| {
+        index.search(Vectors::F32(q), &Search { k, ef_search: ef }, &mut scratch).unwrap_err()
+    };
     assert_eq!(error(&[], 1, 1), SearchError::Empty);
     assert_eq!(error(&[1.0, 1.0], 0, 1), SearchError::K);
     assert_eq!(error(&[1.0, 1.0], 1, 0), SearchError::EfSearch);
@@ -99,7 +101,7 @@ fn searches_that_ask_for_nothing() {
 #[test]
 fn a_cancelled_add_keeps_what_was_in() {
     let data = Data::clustered(Dtype::F32, 16, 3000, 71);
-    let mut index = Index::new(params(Dtype::F32, Metric::L2, 16, Kind::Hnsw)).unwrap();
+    let index = Index::new(params(Dtype::F32, Metric::L2, 16, Kind::Hnsw)).unwrap();
     let mut stop = |done| if done >= 1000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let ids: Vec<i64> = (0..3000).map(|i| i * 2).collect();
     let error = index.add(data.vectors(), Some(&ids), &Inline, &mut stop).unwrap_err();
@@ -117,7 +119,7 @@ fn a_cancelled_add_keeps_what_was_in() {
 #[test]
 fn a_cancel_at_once_leaves_an_empty_index_that_works() {
     let data = Data::clustered(Dtype::I8, 8, 100, 72);
-    let mut index = empty(Dtype::I8, Metric::L2, 8);
+    let index = empty(Dtype::I8, Metric::L2, 8);
     let error = index.add(data.vectors(), None, &Inline, &mut |_| ControlFlow::Break(())).unwrap_err();
     assert_eq!(error, AddError::Cancelled { added: 0, total: 100 });
     assert!(index.is_empty());

@@ -1,6 +1,8 @@
 //! Seeded vectors, the definition of every distance, and executors that run tasks in awkward orders.
 
-use lanewise_index::{Dtype, Executor, Index, Inline, Kind, Metric, Neighbors, Params, Scratch, Vectors};
+use lanewise_index::{
+    Dtype, Executor, Index, Inline, Kind, Metric, Neighbors, Params, Scratch, Search, Vectors,
+};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
@@ -31,6 +33,7 @@ impl Random {
 pub(crate) enum Data {
     F32(Vec<f32>),
     I8(Vec<i8>),
+    U8(Vec<u8>),
     Bits(Vec<u8>),
 }
 
@@ -57,7 +60,8 @@ impl Data {
 
     pub(crate) fn from_floats(dtype: Dtype, dim: usize, floats: &[f32]) -> Data {
         match dtype {
-            Dtype::F32 => Data::F32(floats.to_vec()),
+            Dtype::F32 | Dtype::F16 | Dtype::Bf16 => Data::F32(floats.to_vec()),
+            Dtype::U8 => Data::U8(floats.iter().map(|x| (x * 80.0) as u8).collect()),
             Dtype::I8 => Data::I8(floats.iter().map(|x| (x * 80.0) as i8).collect()),
             Dtype::Bits => Data::Bits(floats.chunks(dim).flat_map(pack).collect()),
         }
@@ -67,6 +71,7 @@ impl Data {
         match self {
             Data::F32(x) => Vectors::F32(x),
             Data::I8(x) => Vectors::I8(x),
+            Data::U8(x) => Vectors::U8(x),
             Data::Bits(x) => Vectors::Bits(x),
         }
     }
@@ -78,7 +83,7 @@ fn pack(floats: &[f32]) -> Vec<u8> {
 }
 
 /// Every element type with every metric that measures it.
-pub(crate) const SPACES: [(Dtype, Metric); 7] = [
+pub(crate) const SPACES: [(Dtype, Metric); 17] = [
     (Dtype::F32, Metric::L2),
     (Dtype::F32, Metric::InnerProduct),
     (Dtype::F32, Metric::Cosine),
@@ -86,6 +91,16 @@ pub(crate) const SPACES: [(Dtype, Metric); 7] = [
     (Dtype::I8, Metric::InnerProduct),
     (Dtype::I8, Metric::Cosine),
     (Dtype::Bits, Metric::Hamming),
+    (Dtype::Bits, Metric::Jaccard),
+    (Dtype::U8, Metric::L2),
+    (Dtype::U8, Metric::InnerProduct),
+    (Dtype::U8, Metric::Cosine),
+    (Dtype::F16, Metric::L2),
+    (Dtype::F16, Metric::InnerProduct),
+    (Dtype::F16, Metric::Cosine),
+    (Dtype::Bf16, Metric::L2),
+    (Dtype::Bf16, Metric::InnerProduct),
+    (Dtype::Bf16, Metric::Cosine),
 ];
 
 /// The distance by its definition, in `f64`.
@@ -101,6 +116,7 @@ pub(crate) fn distance(
         match v.slice(dim, i..i + 1) {
             Vectors::F32(x) => x.iter().map(|&e| e.into()).collect(),
             Vectors::I8(x) => x.iter().map(|&e| e.into()).collect(),
+            Vectors::U8(x) => x.iter().map(|&e| e.into()).collect(),
             Vectors::Bits(x) => (0..dim).map(|d| f64::from(x[d / 8] >> (d % 8) & 1)).collect(),
         }
     };
@@ -109,6 +125,10 @@ pub(crate) fn distance(
     match metric {
         Metric::L2 | Metric::Hamming => a.iter().zip(&b).map(|(p, q)| (p - q).powi(2)).sum(),
         Metric::InnerProduct => -dot(&a, &b),
+        Metric::Jaccard => {
+            let union = a.iter().zip(&b).filter(|(p, q)| **p + **q > 0.0).count();
+            if union == 0 { 0.0 } else { 1.0 - dot(&a, &b) / union as f64 }
+        }
         Metric::Cosine => 1.0 - dot(&a, &b) / (dot(&a, &a) * dot(&b, &b)).sqrt(),
     }
 }
@@ -122,13 +142,13 @@ pub(crate) fn go_on(_: usize) -> ControlFlow<()> {
 }
 
 pub(crate) fn build(params: Params, data: &Data) -> Index {
-    let mut index = Index::new(params).unwrap();
+    let index = Index::new(params).unwrap();
     index.add(data.vectors(), None, &Inline, &mut go_on).unwrap();
     index
 }
 
 pub(crate) fn search(index: &Index, queries: &Data, k: usize, ef: usize) -> Vec<Neighbors> {
-    index.search(queries.vectors(), k, ef, &mut Scratch::default()).unwrap().0
+    index.search(queries.vectors(), &Search { k, ef_search: ef }, &mut Scratch::default()).unwrap().0
 }
 
 /// Runs tasks one after the other in a scrambled order on scrambled workers: what threads may do, reproducibly.

@@ -1,7 +1,7 @@
 //! Saved indexes: what comes back, and what damage does.
 
 use crate::data::{Data, Random, SPACES, build, go_on, params, search};
-use lanewise_index::{Dtype, FormatError, Index, Inline, Kind, Metric, Params, Scratch};
+use lanewise_index::{Dtype, FormatError, Index, Inline, Kind, Metric, Params, Scratch, Search};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -26,12 +26,12 @@ fn open(bytes: &[u8]) -> Result<Index, FormatError> {
 }
 
 fn image(index: &Index) -> Vec<u8> {
-    index.image().pieces().flatten().copied().collect()
+    index.image().unwrap().pieces().flatten().copied().collect()
 }
 
 fn small(dtype: Dtype, metric: Metric, kind: Kind, n: usize) -> (Index, Data) {
     let data = Data::clustered(dtype, 20, n, 81);
-    let mut index = Index::new(Params { m: 4, ..params(dtype, metric, 20, kind) }).unwrap();
+    let index = Index::new(Params { m: 4, ..params(dtype, metric, 20, kind) }).unwrap();
     let ids: Vec<i64> = (0..n as i64).map(|i| 1000 - i).collect();
     if n > 0 {
         index.add(data.vectors(), (kind == Kind::Hnsw).then_some(&ids[..]), &Inline, &mut go_on).unwrap();
@@ -46,7 +46,7 @@ fn what_is_saved_comes_back() {
             for n in [0, 1, 2, 300] {
                 let (index, _) = small(dtype, metric, kind, n);
                 let bytes = image(&index);
-                assert_eq!(bytes.len() as u64, index.image().bytes());
+                assert_eq!(bytes.len() as u64, index.image().unwrap().bytes());
                 let opened = open(&bytes).unwrap();
                 assert_eq!(opened.params(), index.params());
                 assert_eq!(opened.stats(), index.stats());
@@ -62,8 +62,8 @@ fn what_is_saved_comes_back() {
 #[test]
 fn an_opened_index_grows_as_the_original_would() {
     for kind in Kind::ALL {
-        let (mut index, _) = small(Dtype::F32, Metric::L2, kind, 200);
-        let mut opened = open(&image(&index)).unwrap();
+        let (index, _) = small(Dtype::F32, Metric::L2, kind, 200);
+        let opened = open(&image(&index)).unwrap();
         let more = Data::clustered(Dtype::F32, 20, 150, 83);
         let ids: Vec<i64> = (5000..5150).collect();
         let ids = (kind == Kind::Hnsw).then_some(&ids[..]);
@@ -145,7 +145,7 @@ proptest! {
     /// A file made to mislead, its checksums right: refused, or searched and extended without harm.
     #[test]
     fn forged_files_do_no_harm(
-        space in 0usize..7,
+        space in 0usize..SPACES.len(),
         kind in 0usize..2,
         empty in any::<bool>(),
         edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..6),
@@ -159,11 +159,11 @@ proptest! {
             bytes[at.index(span)] = value;
         }
         forge(&mut bytes);
-        if let Ok(mut opened) = open(&bytes) {
+        if let Ok(opened) = open(&bytes) {
             let dim = opened.params().dim;
             let dtype = opened.params().dtype;
             let queries = Data::clustered(dtype, dim, 3, 85);
-            let found = opened.search(queries.vectors(), 5, 20, &mut Scratch::default());
+            let found = opened.search(queries.vectors(), &Search { k: 5, ef_search: 20 }, &mut Scratch::default());
             if let Ok((found, _)) = found {
                 prop_assert!(found.iter().all(|f| f.ids.len() == 5.min(opened.len())));
             }

@@ -1,0 +1,73 @@
+//! What an index is made for.
+
+use crate::error::CreateError;
+use crate::vectors::{Dtype, Metric};
+
+/// How an index finds what is near.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// By comparing every vector: exact.
+    Flat = 0,
+    /// By walking a graph (HNSW): approximate, in time that hardly grows with the number of vectors.
+    Hnsw = 1,
+}
+
+impl Kind {
+    /// All kinds, in the order of their numbers in files.
+    pub const ALL: [Kind; 2] = [Kind::Flat, Kind::Hnsw];
+
+    /// The name users write.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Flat => "flat",
+            Kind::Hnsw => "hnsw",
+        }
+    }
+}
+
+/// What an index is made for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// Dimensions of a vector; bits for [`Dtype::Bits`].
+    pub dim: usize,
+    /// How distances are measured.
+    pub metric: Metric,
+    /// Element type of the stored vectors.
+    pub dtype: Dtype,
+    /// How near vectors are found.
+    pub kind: Kind,
+    /// HNSW: links a node has in upper layers; twice that in the base layer.
+    pub m: usize,
+    /// HNSW: candidates kept while a vector is inserted.
+    pub ef_construction: usize,
+    /// HNSW: what the layers are drawn from.
+    pub seed: u64,
+}
+
+impl Params {
+    /// The usual choices for vectors of `dim` dimensions: HNSW over floats by L2, `m` 16, `ef_construction` 200.
+    pub fn new(dim: usize) -> Self {
+        Params {
+            dim,
+            metric: Metric::L2,
+            dtype: Dtype::F32,
+            kind: Kind::Hnsw,
+            m: 16,
+            ef_construction: 200,
+            seed: 0,
+        }
+    }
+
+    /// Checks what does not depend on the machine.
+    pub(crate) fn check(&self) -> Result<(), CreateError> {
+        match *self {
+            Params { kind: Kind::Flat, .. } => Ok(()),
+            Params { m, .. } if !(2..=512).contains(&m) => Err(CreateError::M { m }),
+            Params { ef_construction: ef, .. } if !(1..=65_536).contains(&ef) => {
+                Err(CreateError::EfConstruction { ef })
+            }
+            _ => Ok(()),
+        }
+    }
+}
