@@ -212,9 +212,13 @@ fn searches_run_while_vectors_are_added() {
                 });
             }
             for (part, ids) in data.chunks(500 * 16).zip(ids.chunks(500)) {
-                index
-                    .add(Vectors::F32(part), Some(ids), &Inline, &mut |_| ControlFlow::Continue(()))
-                    .unwrap();
+                // An add of a flat index is over before a reader looks once.
+                let before = rounds.load(Ordering::SeqCst);
+                while rounds.load(Ordering::SeqCst) == before {
+                    std::thread::yield_now();
+                }
+                let mut go_on = |_| ControlFlow::Continue(());
+                index.add(Vectors::F32(part), Some(ids), &Inline, &mut go_on).unwrap();
             }
             done.store(1, Ordering::SeqCst);
         });
