@@ -72,7 +72,7 @@ pub fn figures(
     step: &mut dyn FnMut(),
 ) -> Result<Vec<Figures>, MeasureError> {
     let reader = index.reader();
-    let how = |ef_search| Search { k: plan.k, ef_search };
+    let how = |ef_search| Search::new(plan.k).ef(ef_search);
     let one = Threads::new(Some(NonZeroUsize::MIN));
     let k = plan.k.min(reader.len());
     let mut all = Vec::with_capacity(plan.ef_search.len());

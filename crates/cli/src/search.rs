@@ -59,7 +59,7 @@ impl Search {
         let threads = self.threads.threads();
 
         let (found, time) = {
-            let how = index::Search { k: self.k as usize, ef_search: self.ef_search as usize };
+            let how = index::Search::new(self.k as usize).ef(self.ef_search as usize);
             timed(|| lanewise_engine::search(&index.reader(), queries.as_vectors(), &how, threads))
         };
         let (found, counts) =

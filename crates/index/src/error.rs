@@ -91,4 +91,8 @@ pub enum SearchError {
     K,
     #[error("ef_search=0: use at least 1, better 16 or more")]
     EfSearch,
+    #[error("epsilon is not between 0 and 10: 0.1 is usual")]
+    Epsilon,
+    #[error("epsilon is a share of a distance, which metric \"ip\" does not have: use ef_search")]
+    EpsilonOfInnerProduct,
 }

@@ -2,11 +2,11 @@
 
 use crate::error::SearchError;
 use crate::flat;
-use crate::hnsw::search::{Counts, Walker};
+use crate::hnsw::search::{Beam, Counts, Walker};
 use crate::index::State;
 use crate::pool::Pool;
 use crate::space::{Compare, Probe};
-use crate::vectors::Vectors;
+use crate::vectors::{Metric, Vectors};
 use std::sync::Arc;
 
 /// Searches that keep one in so many of all vectors are exact.
@@ -19,12 +19,26 @@ pub struct Search {
     pub k: usize,
     /// HNSW: candidates kept while walking the graph; less than `k` counts as `k`.
     pub ef_search: usize,
+    /// HNSW, in place of `ef_search`: the walk goes on as long as there are candidates nearer than `1 + epsilon` times the
+    /// `k`-th nearest so far (not squared where distances are squares). Adapts to how hard a query is, so that it finds
+    /// more for the same work; 0 to 10.
+    pub epsilon: Option<f32>,
 }
 
 impl Search {
     /// The nearest `k`, with the usual effort.
     pub fn new(k: usize) -> Self {
-        Search { k, ef_search: 64 }
+        Search { k, ef_search: 64, epsilon: None }
+    }
+
+    /// The same with another `ef_search`.
+    pub fn ef(self, ef_search: usize) -> Self {
+        Search { ef_search, ..self }
+    }
+
+    /// The same with another `epsilon`.
+    pub fn epsilon(self, epsilon: f32) -> Self {
+        Search { epsilon: Some(epsilon), ..self }
     }
 }
 
@@ -82,9 +96,14 @@ impl Reader {
         let State { space, graph, .. } = &*self.0;
         let count = self.check(queries, search)?;
         let k = search.k.min(self.len());
-        let ef = search.ef_search.max(k);
+        let beam = match search.epsilon {
+            // Squared where distances are.
+            Some(epsilon) => Beam::adaptive(self.len() / EXACT_SHARE, k.max(1), space.slack(1.0 + epsilon)),
+            None => Beam::new(search.ef_search.max(k)),
+        };
         // A walk that keeps an eighth of all vectors compares most of them, at random places: in order is cheaper.
-        let walks = !graph.base.is_empty() && k > 0 && ef < self.len() / EXACT_SHARE;
+        let least = if search.epsilon.is_some() { k } else { search.ef_search.max(k) };
+        let walks = !graph.base.is_empty() && k > 0 && least < self.len() / EXACT_SHARE;
         let mut results = Vec::with_capacity(count);
         let mut counts = Counts::default();
         // Together only as many as share a block of rows while it is in cache.
@@ -98,7 +117,7 @@ impl Reader {
             if walks {
                 scratch.walker.counts = Counts::default();
                 let walker = &mut scratch.walker;
-                walker.search(graph, space, &scratch.probes[0], ef);
+                walker.search(graph, space, &scratch.probes[0], beam);
                 counts += walker.counts;
                 if walker.pool.entries().len() >= k {
                     results.push(self.neighbors(&walker.pool, k));
@@ -125,6 +144,10 @@ impl Reader {
             () if count == 0 => Err(SearchError::Empty),
             () if search.k == 0 => Err(SearchError::K),
             () if search.ef_search == 0 => Err(SearchError::EfSearch),
+            () if search.epsilon.is_some_and(|e| !(0.0..=10.0).contains(&e)) => Err(SearchError::Epsilon),
+            () if search.epsilon.is_some() && self.0.space.metric == Metric::InnerProduct => {
+                Err(SearchError::EpsilonOfInnerProduct)
+            }
             () => Ok(count),
         }
     }

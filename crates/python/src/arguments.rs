@@ -36,6 +36,15 @@ pub(crate) fn ef_search(given: Given<'_, '_>) -> PyResult<usize> {
     integer("ef_search", given)
 }
 
+/// A float, or `None`.
+pub(crate) fn epsilon(given: Given<'_, '_>) -> PyResult<Option<f32>> {
+    let wrong = || format!("epsilon must be a number, not {}", type_name(given));
+    if given.is_none() {
+        return Ok(None);
+    }
+    given.extract().map(Some).map_err(|_| dtype_error(given.py(), "epsilon", wrong()))
+}
+
 pub(crate) fn metric(given: Given<'_, '_>) -> PyResult<Option<Metric>> {
     if given.is_none() { Ok(None) } else { named("metric", given, &Metric::ALL, Metric::name).map(Some) }
 }

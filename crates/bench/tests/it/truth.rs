@@ -113,7 +113,8 @@ fn figures_of_an_exact_index_have_recall_1_and_those_of_a_graph_less_work() {
             assert_eq!(f.ef_search, ef_search);
             assert!(f.per_second_one > 0.0 && f.per_second_all > 0.0 && f.p50 <= f.p99, "{f:?}");
             let (found, counts) =
-                search(&index.reader(), queries.as_vectors(), &Search { k, ef_search }, threads()).unwrap();
+                search(&index.reader(), queries.as_vectors(), &Search::new(k).ef(ef_search), threads())
+                    .unwrap();
             assert_eq!(f.recall, recall(&found, &truth, k).unwrap());
             assert_eq!(f.distances, counts.distances as f64 / 40.0);
         }

@@ -55,14 +55,12 @@ fn the_same_index_and_answers_at_any_number_of_threads() {
     let reference = index(2000, &Inline);
     let queries = floats(100 * 16, 2);
     let expected =
-        search(&reference.reader(), Vectors::F32(&queries), &Search { k: 10, ef_search: 50 }, threads(1))
-            .unwrap();
+        search(&reference.reader(), Vectors::F32(&queries), &Search::new(10).ef(50), threads(1)).unwrap();
     for n in [2, 5] {
         let built = index(2000, &threads(n));
         assert!(built.image().unwrap().pieces().eq(reference.image().unwrap().pieces()), "{n} threads");
         assert_eq!(
-            search(&built.reader(), Vectors::F32(&queries), &Search { k: 10, ef_search: 50 }, threads(n))
-                .unwrap(),
+            search(&built.reader(), Vectors::F32(&queries), &Search::new(10).ef(50), threads(n)).unwrap(),
             expected
         );
     }
@@ -199,7 +197,7 @@ fn searches_run_while_vectors_are_added() {
                         rounds.fetch_add(1, Ordering::SeqCst);
                         for row in (0..len).step_by(len / 20 + 1) {
                             let query = Vectors::F32(&data[row * 16..(row + 1) * 16]);
-                            let how = Search { k: 5, ef_search: 60 };
+                            let how = Search::new(5).ef(60);
                             let (found, _) = search(&reader, query, &how, threads(1)).unwrap();
                             assert_eq!(found[0].ids.len(), len.min(5));
                             assert!(found[0].ids.iter().all(|&id| id % 3 == 0 && id < 3 * len as i64));

@@ -12,7 +12,7 @@
 //! A batch is at most 1/SHARE of the graph, which bounds that work.
 
 use super::graph::{Graph, Layer, NONE};
-use super::search::{Counts, Walker};
+use super::search::{Beam, Counts, Walker};
 use super::select::Selector;
 use crate::executor::Executor;
 use crate::pool::Entry;
@@ -217,7 +217,13 @@ impl<P: Default> Builder<P> {
             let batch = graph.pilots.partition_point(|&n| n < first) as u32;
             // Above the graph's top there is nobody yet to be linked with.
             for layer in (1..=height.min(graph.top())).rev() {
-                self.walker.walk(&graph.upper(layer), space, &self.probe, &starts, params.ef_construction);
+                self.walker.walk(
+                    &graph.upper(layer),
+                    space,
+                    &self.probe,
+                    &starts,
+                    Beam::new(params.ef_construction),
+                );
                 starts.clear();
                 starts.extend(self.walker.pool.entries().first().map(|e| e.id()));
                 self.ids.clear();
@@ -230,7 +236,7 @@ impl<P: Default> Builder<P> {
         for start in &mut starts {
             *start = if *start == NONE { 0 } else { graph.pilots[*start as usize] };
         }
-        self.walker.walk(&graph.base(), space, &self.probe, &starts, params.ef_construction);
+        self.walker.walk(&graph.base(), space, &self.probe, &starts, Beam::new(params.ef_construction));
         self.ids.clear();
         self.ids.extend(first..node);
         self.meet(space, |n| n);

@@ -22,6 +22,34 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
+/// How many candidates a walk keeps, and when it ends before all of them are expanded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beam {
+    ef: usize,
+    /// The walk ends at the first candidate farther than `factor` times the `k`-th nearest so far (distance-adaptive
+    /// beam search, Al-Jazzazi et al., arXiv 2505.15636; NGT's ε).
+    early: Option<(usize, f32)>,
+}
+
+impl Beam {
+    /// The nearest `ef`, all of them expanded.
+    pub(crate) fn new(ef: usize) -> Beam {
+        Beam { ef, early: None }
+    }
+
+    /// The nearest `ef` at most, expanded up to `factor` times the distance of the `k`-th nearest.
+    pub(crate) fn adaptive(ef: usize, k: usize, factor: f32) -> Beam {
+        Beam { ef, early: Some((k, factor)) }
+    }
+
+    /// The distance beyond which nothing is expanded, given the nearest so far. It only ever falls.
+    #[inline]
+    fn limit(&self, space: &impl Compare, nearest: &[Entry]) -> f32 {
+        let kth = self.early.and_then(|(k, factor)| Some((nearest.get(k - 1)?, factor)));
+        kth.map_or(f32::INFINITY, |(kth, factor)| factor * space.distance(kth.key()).max(0.0))
+    }
+}
+
 /// The memory of a search, reused from one to the next. One per worker.
 #[derive(Default)]
 pub(crate) struct Walker {
@@ -106,16 +134,17 @@ impl Walker {
         }
     }
 
-    /// Algorithm 2: leaves the nearest `ef` members of `layer` that can be reached from `starts` in `self.pool`.
+    /// Algorithm 2: leaves the nearest members of `layer` that can be reached from `starts` in `self.pool`, as many as
+    /// `beam` keeps.
     pub(crate) fn walk<L: Layer, C: Compare>(
         &mut self,
         layer: &L,
         space: &C,
         probe: &C::Probe,
         starts: &[u32],
-        ef: usize,
+        beam: Beam,
     ) {
-        self.pool.reset(ef);
+        self.pool.reset(beam.ef);
         self.visited.reset(layer.members());
         self.members.clear();
         for &start in starts {
@@ -125,10 +154,16 @@ impl Walker {
         }
         loop {
             self.compare(layer, space, probe);
+            let limit = beam.limit(space, self.pool.entries());
             for (&key, &member) in self.keys.iter().zip(&self.members) {
-                self.pool.push(Entry::new(key, member));
+                if limit == f32::INFINITY || space.distance(key) <= limit {
+                    self.pool.push(Entry::new(key, member));
+                }
             }
             let Some(best) = self.pool.pop() else { return };
+            if beam.early.is_some() && space.distance(best.key()) > beam.limit(space, self.pool.entries()) {
+                return;
+            }
             self.counts.hops += 1;
             self.gather(layer, best.id());
             if let Some(next) = self.pool.peek() {
@@ -140,11 +175,11 @@ impl Walker {
         }
     }
 
-    /// The nearest `ef` vectors that the graph finds, in `self.pool`.
-    pub(crate) fn search<C: Compare>(&mut self, graph: &Graph, space: &C, probe: &C::Probe, ef: usize) {
+    /// The nearest vectors that the graph finds, in `self.pool`.
+    pub(crate) fn search<C: Compare>(&mut self, graph: &Graph, space: &C, probe: &C::Probe, beam: Beam) {
         let pilot = self.descend(graph, space, probe, 1);
         let start = if pilot == NONE { 0 } else { graph.pilots[pilot as usize] };
-        self.walk(&graph.base(), space, probe, &[start], ef);
+        self.walk(&graph.base(), space, probe, &[start], beam);
     }
 }
 

@@ -88,9 +88,8 @@ fn ids_are_unique_and_given_for_all_or_none() {
 fn searches_that_ask_for_nothing() {
     let index = build(params(Dtype::F32, Metric::L2, 2, Kind::Hnsw), &Data::F32(vec![1.0; 8]));
     let mut scratch = Scratch::default();
-    let mut error = |q: &[f32], k, ef| {
-        index.search(Vectors::F32(q), &Search { k, ef_search: ef }, &mut scratch).unwrap_err()
-    };
+    let mut error =
+        |q: &[f32], k, ef| index.search(Vectors::F32(q), &Search::new(k).ef(ef), &mut scratch).unwrap_err();
     assert_eq!(error(&[], 1, 1), SearchError::Empty);
     assert_eq!(error(&[1.0, 1.0], 0, 1), SearchError::K);
     assert_eq!(error(&[1.0, 1.0], 1, 0), SearchError::EfSearch);

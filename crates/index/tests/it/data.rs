@@ -148,7 +148,7 @@ pub(crate) fn build(params: Params, data: &Data) -> Index {
 }
 
 pub(crate) fn search(index: &Index, queries: &Data, k: usize, ef: usize) -> Vec<Neighbors> {
-    index.search(queries.vectors(), &Search { k, ef_search: ef }, &mut Scratch::default()).unwrap().0
+    index.search(queries.vectors(), &Search::new(k).ef(ef), &mut Scratch::default()).unwrap().0
 }
 
 /// Runs tasks one after the other in a scrambled order on scrambled workers: what threads may do, reproducibly.

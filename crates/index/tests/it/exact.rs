@@ -21,7 +21,7 @@ proptest! {
             let index = lanewise_index::Index::new(params(dtype, metric, dim, Kind::Flat)).unwrap();
             let added = index.add(data.vectors(), None, &lanewise_index::Inline, &mut crate::data::go_on);
             let mut scratch = lanewise_index::Scratch::default();
-            let found = index.search(queries.vectors(), &lanewise_index::Search { k, ef_search: 1 }, &mut scratch);
+            let found = index.search(queries.vectors(), &lanewise_index::Search::new(k).ef(1), &mut scratch);
             let (Ok(_), Ok((found, _))) = (added, found) else {
                 // Small bytes in few dimensions may all be zero, which cosine refuses.
                 prop_assert!(metric == Metric::Cosine && !dtype.is_float());
@@ -65,7 +65,7 @@ fn a_query_alone_and_among_others_gets_the_same_answer() {
                 let (found, _) = index
                     .search(
                         alone,
-                        &lanewise_index::Search { k: 10, ef_search: 40 },
+                        &lanewise_index::Search::new(10).ef(40),
                         &mut lanewise_index::Scratch::default(),
                     )
                     .unwrap();

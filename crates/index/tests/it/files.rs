@@ -163,7 +163,7 @@ proptest! {
             let dim = opened.params().dim;
             let dtype = opened.params().dtype;
             let queries = Data::clustered(dtype, dim, 3, 85);
-            let found = opened.search(queries.vectors(), &Search { k: 5, ef_search: 20 }, &mut Scratch::default());
+            let found = opened.search(queries.vectors(), &Search::new(5).ef(20), &mut Scratch::default());
             if let Ok((found, _)) = found {
                 prop_assert!(found.iter().all(|f| f.ids.len() == 5.min(opened.len())));
             }

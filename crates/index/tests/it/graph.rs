@@ -195,9 +195,8 @@ fn counted_work_is_what_was_committed() {
         writeln!(report, "{} {}: {hops} {distances}, file {digest:016x}", dtype.name(), metric.name())
             .unwrap();
         for ef in [10, 40, 160] {
-            let (found, counts) = index
-                .search(queries.vectors(), &Search { k: 10, ef_search: ef }, &mut Scratch::default())
-                .unwrap();
+            let (found, counts) =
+                index.search(queries.vectors(), &Search::new(10).ef(ef), &mut Scratch::default()).unwrap();
             let recall = recall(&found, &exact);
             let per = |n: u64| n as f64 / 100.0;
             let (hops, distances) = (per(counts.hops), per(counts.distances));
@@ -210,4 +209,29 @@ fn counted_work_is_what_was_committed() {
         return;
     }
     assert_eq!(report, include_str!("counted_work.txt"), "LANEWISE_REGENERATE=1 writes the new counts");
+}
+
+/// Widening epsilon finds more for more work, and no more than a fixed breadth for the same recall.
+#[test]
+fn epsilon_adapts_the_breadth_to_the_query() {
+    let data = Data::clustered(Dtype::F32, 48, 8000, 63);
+    let queries = Data::clustered(Dtype::F32, 48, 200, 64);
+    for metric in [Metric::L2, Metric::Cosine] {
+        let exact = search(&build(params(Dtype::F32, metric, 48, Kind::Flat), &data), &queries, 10, 1);
+        let index = build(params(Dtype::F32, metric, 48, Kind::Hnsw), &data);
+        let run = |how: Search| {
+            let (found, counts) = index.search(queries.vectors(), &how, &mut Scratch::default()).unwrap();
+            (recall(&found, &exact), counts.distances)
+        };
+        let by_epsilon: Vec<_> = (0..30).map(|e| run(Search::new(10).epsilon(e as f32 / 100.0))).collect();
+        assert!(by_epsilon.is_sorted_by(|a, b| a.1 <= b.1), "{by_epsilon:?}");
+        for ef in [60, 80, 160] {
+            let (wanted, work) = run(Search::new(10).ef(ef));
+            let (_, least) = by_epsilon.iter().find(|(recall, _)| *recall >= wanted).expect("reached");
+            assert!(
+                *least * 100 < work * 105, // real data, whose queries differ more, takes up to a quarter less
+                "{metric:?}: recall {wanted} by {work} distances, with epsilon by {least}"
+            );
+        }
+    }
 }

@@ -5,7 +5,7 @@ The documentation is in the module itself: `help(lanewise.Index)`.
 
 import os
 from collections.abc import Sequence
-from typing import Any, Self, SupportsIndex, final
+from typing import Any, Self, SupportsFloat, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +45,7 @@ class Index:
         k: SupportsIndex = 10,
         *,
         ef_search: SupportsIndex = 64,
+        epsilon: SupportsFloat | None = None,
         num_threads: SupportsIndex | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
     def info(self) -> dict[str, Any]: ...
