@@ -2,12 +2,12 @@
 
 use crate::error::AddError;
 use crate::executor::Executor;
-use crate::hnsw::search::Counts;
 use crate::hnsw::{Graph, build};
 use crate::index::{Index, State, Writer};
 use crate::memory::OutOfMemory;
 use crate::params::{Kind, Params};
 use crate::pool::IDS;
+use crate::search::Counts;
 use crate::space::Compare;
 use crate::vectors::Vectors;
 use std::collections::HashSet;
@@ -69,13 +69,14 @@ impl Index {
             return Ok(Counts::default());
         }
         state.graph.append(before as u32, &heights);
-        let State { space, graph, ids } = state;
+        let State { space, graph, ids, deleted } = state;
         let mut report = |graph: &Graph, done: usize| {
             if done > before {
                 let view = State {
                     space: space.view(done),
                     graph: graph.view(done, graph.entry),
                     ids: ids.view(done.min(ids.len())),
+                    deleted: deleted.clone(),
                 };
                 self.current.store(view.into());
             }

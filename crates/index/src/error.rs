@@ -95,4 +95,6 @@ pub enum SearchError {
     Epsilon,
     #[error("epsilon is a share of a distance, which metric \"ip\" does not have: use ef_search")]
     EpsilonOfInnerProduct,
+    #[error("the filter was made for another state of the index: make it anew")]
+    Filter,
 }

@@ -1,6 +1,7 @@
 //! Exact search: every vector is compared. Several queries go through a block of rows together, so that a block is read
 //! from memory once.
 
+use crate::filter::Accept;
 use crate::pool::{Entry, Pool};
 use crate::space::{Compare, Probe, Space};
 
@@ -10,32 +11,79 @@ const BLOCK: usize = 128;
 /// Above this many results, sorting all vectors once is cheaper than keeping the best so far in order.
 const MANY: usize = 1024;
 
-/// The `k` nearest of all vectors for each probe, into the pool of the same place.
-pub(crate) fn search(space: &Space, probes: &[Probe], k: usize, pools: &mut [Pool]) {
-    if k > MANY {
-        for (probe, pool) in probes.iter().zip(pools) {
-            let mut all = Vec::with_capacity(space.len());
-            visit(space, std::slice::from_ref(probe), |_, entry| all.push(entry));
-            pool.fill(all, k);
-        }
-        return;
-    }
-    for pool in pools.iter_mut() {
-        pool.reset(k);
-    }
-    visit(space, probes, |i, entry| pools[i].push(entry));
-}
-
-/// Gives every vector's entry for each probe, by the probe's place.
-fn visit(space: &Space, probes: &[Probe], mut entry: impl FnMut(usize, Entry)) {
+/// The `k` nearest of all accepted vectors for each probe, into the pool of the same place; how many were compared.
+pub(crate) fn search(
+    space: &Space,
+    probes: &[Probe],
+    k: usize,
+    pools: &mut [Pool],
+    accept: &impl Accept,
+) -> u64 {
+    let mut nearest = Nearest::new(k, pools);
     let mut keys = [0; BLOCK];
     for first in (0..space.len()).step_by(BLOCK) {
         let keys = &mut keys[..BLOCK.min(space.len() - first)];
         for (place, probe) in probes.iter().enumerate() {
             space.keys_from(probe, first, keys);
-            for (i, &key) in keys.iter().enumerate() {
-                entry(place, Entry::new(key, (first + i) as u32));
+            for (row, &key) in (first as u32..).zip(&*keys) {
+                if accept.accepts(row) {
+                    nearest.push(place, Entry::new(key, row));
+                }
             }
+        }
+    }
+    nearest.finish();
+    (space.len() * probes.len()) as u64
+}
+
+/// As `search`, among `rows` alone.
+pub(crate) fn search_among(
+    space: &Space,
+    probes: &[Probe],
+    k: usize,
+    pools: &mut [Pool],
+    rows: impl Iterator<Item = u32>,
+) -> u64 {
+    let rows: Vec<u32> = rows.collect();
+    let mut nearest = Nearest::new(k, pools);
+    let mut keys = [0; BLOCK];
+    for rows in rows.chunks(BLOCK) {
+        let keys = &mut keys[..rows.len()];
+        for (place, probe) in probes.iter().enumerate() {
+            space.keys_of(probe, rows, keys);
+            for (&row, &key) in rows.iter().zip(&*keys) {
+                nearest.push(place, Entry::new(key, row));
+            }
+        }
+    }
+    nearest.finish();
+    (rows.len() * probes.len()) as u64
+}
+
+/// The nearest `k` so far, for each probe.
+struct Nearest<'a> {
+    k: usize,
+    pools: &'a mut [Pool],
+}
+
+impl<'a> Nearest<'a> {
+    fn new(k: usize, pools: &'a mut [Pool]) -> Self {
+        pools.iter_mut().for_each(|pool| pool.reset(k));
+        Nearest { k, pools }
+    }
+
+    #[inline]
+    fn push(&mut self, place: usize, entry: Entry) {
+        if self.k > MANY {
+            self.pools[place].append(entry);
+        } else {
+            self.pools[place].push(entry);
+        }
+    }
+
+    fn finish(self) {
+        if self.k > MANY {
+            self.pools.iter_mut().for_each(Pool::settle);
         }
     }
 }

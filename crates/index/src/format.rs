@@ -5,6 +5,7 @@
 //! claims, and links are checked to lead to nodes that exist, so that no file can lead a search outside its memory.
 
 use crate::error::{Broken, CreateError};
+use crate::filter::RowSet;
 use crate::hnsw::Graph;
 use crate::hnsw::graph::NONE;
 use crate::index::{Index, State, Writer};
@@ -147,10 +148,14 @@ impl Index {
             starts: column(&file, &sections[5])?,
             upper: column(&file, &sections[6])?,
             entry: header.entry,
+            first: 0,
         };
         check_graph(&graph, if params.kind.is_graph() { count } else { 0 })
             .map_err(|what| FormatError::Invalid { what })?;
-        Ok(Index::from_state(params, State { space, graph, ids: column(&file, &sections[2])? }))
+        Ok(Index::from_state(
+            params,
+            State { space, graph, ids: column(&file, &sections[2])?, deleted: RowSet::default() },
+        ))
     }
 }
 

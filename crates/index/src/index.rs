@@ -12,6 +12,7 @@
 //! | dropping the last reader of an old view | nothing | frees memory that the index has outgrown |
 
 use crate::error::{Broken, CreateError};
+use crate::filter::RowSet;
 use crate::hnsw::Graph;
 use crate::memory::Column;
 use crate::params::{Kind, Params};
@@ -46,15 +47,29 @@ pub(crate) struct State {
     pub(crate) graph: Graph,
     /// Ids given by the user, in the order of the vectors; empty if a vector's id is its position.
     pub(crate) ids: Column<i64>,
+    /// Rows that are no longer there.
+    pub(crate) deleted: RowSet,
 }
 
 impl State {
-    /// The first `count` vectors, for readers; searches of the graph start at `entry`.
+    /// Number of vectors.
+    pub(crate) fn len(&self) -> usize {
+        self.space.len() - self.deleted.count()
+    }
+
+    /// The id of the vector in `row`.
+    #[inline]
+    pub(crate) fn id(&self, row: u32) -> i64 {
+        self.ids.get(row as usize).map_or(i64::from(row), |&id| id)
+    }
+
+    /// The first `count` rows, for readers; searches of the graph start at `entry`.
     pub(crate) fn view(&self, count: usize, entry: u32) -> State {
         State {
             space: self.space.view(count),
             graph: self.graph.view(if self.graph.base.is_empty() { 0 } else { count }, entry),
             ids: self.ids.view(count.min(self.ids.len())),
+            deleted: self.deleted.clone(),
         }
     }
 
@@ -105,7 +120,10 @@ impl Index {
     pub fn with_kernels(params: Params, kernels: Kernels) -> Result<Self, CreateError> {
         params.check()?;
         let space = Space::new(params.dtype, params.metric, params.dim, kernels)?;
-        Ok(Self::from_state(params, State { space, graph: Graph::new(params.m), ids: Column::new() }))
+        Ok(Self::from_state(
+            params,
+            State { space, graph: Graph::new(params.m), ids: Column::new(), deleted: RowSet::default() },
+        ))
     }
 
     pub(crate) fn from_state(params: Params, state: State) -> Index {
@@ -131,7 +149,7 @@ impl Index {
 
     /// Number of vectors.
     pub fn len(&self) -> usize {
-        self.current.load().space.len()
+        self.current.load().len()
     }
 
     /// Whether there is no vector.
@@ -146,7 +164,7 @@ impl Index {
     pub fn search(
         &self,
         queries: Vectors<'_>,
-        search: &Search,
+        search: &Search<'_>,
         scratch: &mut Scratch,
     ) -> Result<(Vec<Neighbors>, Counts), SearchError> {
         self.reader().search(queries, search, scratch)
@@ -157,7 +175,7 @@ impl Index {
         let state = self.current.load();
         let [rows, corrections, ids, graph @ ..] = state.parts();
         Stats {
-            len: state.space.len(),
+            len: state.len(),
             vector_bytes: rows.len() + corrections.len(),
             graph_bytes: graph.iter().map(|part| part.len()).sum(),
             id_bytes: ids.len(),

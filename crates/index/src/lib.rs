@@ -5,12 +5,14 @@
 mod add;
 mod error;
 mod executor;
+mod filter;
 mod flat;
 mod format;
 mod hnsw;
 mod index;
 mod memory;
 mod params;
+mod plan;
 mod pool;
 mod search;
 mod space;
@@ -19,10 +21,11 @@ mod visited;
 
 pub use error::{AddError, Broken, CreateError, SearchError, VectorError};
 pub use executor::{Executor, Inline};
+pub use filter::Filter;
 pub use format::{FormatError, Image};
-pub use hnsw::search::Counts;
 pub use index::{Index, Stats};
 pub use memory::{FileBytes, OutOfMemory};
 pub use params::{Kind, Params};
-pub use search::{Neighbors, Reader, Scratch, Search};
+pub use plan::Plan;
+pub use search::{Counts, Neighbors, Reader, Scratch, Search};
 pub use vectors::{Dtype, Metric, Vectors};

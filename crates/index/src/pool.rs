@@ -50,15 +50,19 @@ impl Pool {
         self.capacity = capacity.max(1);
     }
 
-    /// Makes the pool the best `k` of `all`.
-    pub(crate) fn fill(&mut self, mut all: Vec<Entry>, k: usize) {
-        if k < all.len() {
-            all.select_nth_unstable(k);
-            all.truncate(k);
+    /// Adds `entry` out of order, whatever the capacity, until `settle` brings order.
+    #[inline]
+    pub(crate) fn append(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    /// Makes the pool the best of what was appended.
+    pub(crate) fn settle(&mut self) {
+        if self.capacity < self.entries.len() {
+            self.entries.select_nth_unstable(self.capacity);
+            self.entries.truncate(self.capacity);
         }
-        all.sort_unstable();
-        self.reset(k);
-        self.entries = all;
+        self.entries.sort_unstable();
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
@@ -77,6 +81,12 @@ impl Pool {
         let at = self.entries.partition_point(|&e| e < entry);
         self.entries.insert(at, entry);
         self.next = self.next.min(at);
+    }
+
+    /// The entry that the next better one would replace, if the pool is full.
+    #[inline]
+    pub(crate) fn worst(&self) -> Option<Entry> {
+        self.entries.last().copied().filter(|_| self.entries.len() == self.capacity)
     }
 
     /// The best unexpanded entry, now marked as expanded.

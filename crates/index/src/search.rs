@@ -1,20 +1,25 @@
 //! Searching an index as it was at one moment.
 
 use crate::error::SearchError;
+use crate::filter::{Everything, Filter};
 use crate::flat;
-use crate::hnsw::search::{Beam, Counts, Walker};
+use crate::hnsw::search::{Beam, Walker};
 use crate::index::State;
+use crate::plan::{self, Plan};
 use crate::pool::Pool;
 use crate::space::{Compare, Probe};
 use crate::vectors::{Metric, Vectors};
 use std::sync::Arc;
 
-/// Searches that keep one in so many of all vectors are exact.
-const EXACT_SHARE: usize = 8;
+/// With `epsilon` a walk may keep this part of all vectors.
+const ADAPTIVE_SHARE: usize = 8;
+
+/// Accepted vectors from which a walk starts that goes around those that fail a filter.
+const SAMPLES: usize = 128;
 
 /// What to look for, and how hard.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Search {
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
     /// How many vectors to find.
     pub k: usize,
     /// HNSW: candidates kept while walking the graph; less than `k` counts as `k`.
@@ -23,12 +28,14 @@ pub struct Search {
     /// `k`-th nearest so far (not squared where distances are squares). Adapts to how hard a query is, so that it finds
     /// more for the same work; 0 to 10.
     pub epsilon: Option<f32>,
+    /// Only these vectors may be results. Made by the same reader.
+    pub filter: Option<&'a Filter>,
 }
 
-impl Search {
+impl Search<'_> {
     /// The nearest `k`, with the usual effort.
     pub fn new(k: usize) -> Self {
-        Search { k, ef_search: 64, epsilon: None }
+        Search { k, ef_search: 64, epsilon: None, filter: None }
     }
 
     /// The same with another `ef_search`.
@@ -39,6 +46,12 @@ impl Search {
     /// The same with another `epsilon`.
     pub fn epsilon(self, epsilon: f32) -> Self {
         Search { epsilon: Some(epsilon), ..self }
+    }
+
+    /// The same among the vectors of `filter`.
+    pub fn filter<'b>(self, filter: &'b Filter) -> Search<'b> {
+        let Search { k, ef_search, epsilon, .. } = self;
+        Search { k, ef_search, epsilon, filter: Some(filter) }
     }
 }
 
@@ -51,6 +64,31 @@ pub struct Neighbors {
     pub distances: Vec<f32>,
 }
 
+/// What searches did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Nodes whose links were followed.
+    pub hops: u64,
+    /// Vectors that were compared with a query.
+    pub distances: u64,
+    /// Queries answered by [`Plan::Exact`].
+    pub exact: u64,
+    /// Queries answered by [`Plan::Graph`].
+    pub graph: u64,
+    /// Queries answered by [`Plan::FilteredGraph`].
+    pub filtered_graph: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, more: Counts) {
+        self.hops += more.hops;
+        self.distances += more.distances;
+        self.exact += more.exact;
+        self.graph += more.graph;
+        self.filtered_graph += more.filtered_graph;
+    }
+}
+
 /// The memory of searches, reused from one to the next; not tied to an index. One per thread.
 #[derive(Default)]
 pub struct Scratch {
@@ -59,7 +97,7 @@ pub struct Scratch {
     pools: Vec<Pool>,
 }
 
-/// An index as it was at one moment. Whatever is added later, searches through the same reader see the same vectors.
+/// An index as it was at one moment. Whatever changes later, searches through the same reader see the same vectors.
 #[derive(Clone)]
 pub struct Reader(Arc<State>);
 
@@ -70,7 +108,7 @@ impl Reader {
 
     /// Number of vectors.
     pub fn len(&self) -> usize {
-        self.0.space.len()
+        self.0.len()
     }
 
     /// Whether there is no vector.
@@ -83,63 +121,105 @@ impl Reader {
         self.0.space.dim
     }
 
-    /// The min(k, len) nearest vectors to each query, and the work done. Exact if the kind is flat.
+    /// The vectors whose ids `chosen` accepts, for searches among them. Asks once for each vector.
+    pub fn filter(&self, mut chosen: impl FnMut(i64) -> bool) -> Filter {
+        Filter::new(self.0.space.len(), &self.0.deleted, |row| chosen(self.0.id(row)))
+    }
+
+    /// How a search would be carried out.
+    pub fn plan(&self, search: &Search<'_>) -> Plan {
+        let matches = search.filter.map_or(self.len(), Filter::matches);
+        let ef = if search.epsilon.is_some() { search.k } else { search.ef_search };
+        let k = search.k.min(matches);
+        let graph = !self.0.graph.base.is_empty();
+        plan::choose(self.0.space.len(), matches, search.filter.is_some(), k, ef, graph)
+    }
+
+    /// The min(k, matches) nearest vectors to each query, and the work done. Exact if the kind is flat.
     ///
     /// # Errors
-    /// If anything about the queries is wrong, or `k` or `ef_search` is zero.
+    /// If anything about the queries is wrong, or about what to look for.
     pub fn search(
         &self,
         queries: Vectors<'_>,
-        search: &Search,
+        search: &Search<'_>,
         scratch: &mut Scratch,
     ) -> Result<(Vec<Neighbors>, Counts), SearchError> {
-        let State { space, graph, .. } = &*self.0;
         let count = self.check(queries, search)?;
-        let k = search.k.min(self.len());
-        let beam = match search.epsilon {
-            // Squared where distances are.
-            Some(epsilon) => Beam::adaptive(self.len() / EXACT_SHARE, k.max(1), space.slack(1.0 + epsilon)),
-            None => Beam::new(search.ef_search.max(k)),
-        };
-        // A walk that keeps an eighth of all vectors compares most of them, at random places: in order is cheaper.
-        let least = if search.epsilon.is_some() { k } else { search.ef_search.max(k) };
-        let walks = !graph.base.is_empty() && k > 0 && least < self.len() / EXACT_SHARE;
+        let plan = self.plan(search);
+        let space = &self.0.space;
+        let k = search.k.min(search.filter.map_or(self.len(), Filter::matches));
         let mut results = Vec::with_capacity(count);
         let mut counts = Counts::default();
         // Together only as many as share a block of rows while it is in cache.
-        let together = if walks { 1 } else { 32 };
+        let together = if plan == Plan::Exact { 32 } else { 1 };
         for first in (0..count).step_by(together) {
             let range = first..count.min(first + together);
-            scratch.probes.resize_with(range.len().max(scratch.probes.len()), Probe::default);
-            for (probe, i) in scratch.probes.iter_mut().zip(range.clone()) {
+            let Scratch { walker, probes, pools } = &mut *scratch;
+            probes.resize_with(range.len().max(probes.len()), Probe::default);
+            for (probe, i) in probes.iter_mut().zip(range.clone()) {
                 space.prepare(queries.slice(space.dim, i..i + 1), probe);
             }
-            if walks {
-                scratch.walker.counts = Counts::default();
-                let walker = &mut scratch.walker;
-                walker.search(graph, space, &scratch.probes[0], beam);
-                counts += walker.counts;
-                if walker.pool.entries().len() >= k {
-                    results.push(self.neighbors(&walker.pool, k));
-                    continue;
-                }
-                // The graph did not reach k vectors (many identical ones can hide each other): exact then.
+            walker.counts = Counts::default();
+            let walked = plan != Plan::Exact && self.walk(walker, plan, &probes[0], k, search);
+            counts += walker.counts;
+            if walked {
+                results.push(self.neighbors(&walker.pool, k));
+                continue;
             }
-            let probes = &scratch.probes[..range.len()];
-            scratch.pools.resize_with(range.len().max(scratch.pools.len()), Pool::default);
-            flat::search(space, probes, k, &mut scratch.pools[..range.len()]);
-            counts.distances += (self.len() * range.len()) as u64;
-            results.extend(scratch.pools[..range.len()].iter().map(|pool| self.neighbors(pool, k)));
+            pools.resize_with(range.len().max(pools.len()), Pool::default);
+            let (probes, pools) = (&probes[..range.len()], &mut pools[..range.len()]);
+            counts.exact += range.len() as u64;
+            counts.distances += match (search.filter, self.0.deleted.count()) {
+                (Some(filter), _) => flat::search_among(space, probes, k, pools, filter.rows()),
+                (None, 0) => flat::search(space, probes, k, pools, &Everything),
+                (None, _) => flat::search(space, probes, k, pools, &self.0.deleted),
+            };
+            results.extend(pools.iter().map(|pool| self.neighbors(pool, k)));
         }
         Ok((results, counts))
+    }
+
+    /// Walks the graph for one query; whether `k` vectors were found. If not (many identical ones can hide each other,
+    /// a filter's matches can lie apart from each other), only an exact search can tell.
+    fn walk(&self, walker: &mut Walker, plan: Plan, probe: &Probe, k: usize, search: &Search<'_>) -> bool {
+        let State { space, graph, deleted, .. } = &*self.0;
+        let beam = match search.epsilon {
+            // Squared where distances are.
+            Some(epsilon) => {
+                let most = (space.len() / ADAPTIVE_SHARE).max(k);
+                Beam::adaptive(most, k, space.slack(1.0 + epsilon))
+            }
+            None => Beam::new(search.ef_search.max(k)),
+        };
+        match search.filter {
+            Some(filter) if plan == Plan::FilteredGraph => {
+                let every = filter.matches().div_ceil(SAMPLES);
+                let samples: Vec<u32> = filter.rows().step_by(every).collect();
+                let budget = filter.matches() as u64;
+                if !walker.search_filtered(graph, space, probe, beam, filter, &samples, budget) {
+                    return false;
+                }
+            }
+            Some(filter) => walker.search(graph, space, probe, beam, filter),
+            None if deleted.count() == 0 => walker.search(graph, space, probe, beam, &Everything),
+            None => walker.search(graph, space, probe, beam, deleted),
+        }
+        let found = walker.pool.entries().len() >= k;
+        match plan {
+            Plan::FilteredGraph => walker.counts.filtered_graph += u64::from(found),
+            _ => walker.counts.graph += u64::from(found),
+        }
+        found
     }
 
     /// Checks a search without running it; the number of queries.
     ///
     /// # Errors
     /// As [`search`](Self::search).
-    pub fn check(&self, queries: Vectors<'_>, search: &Search) -> Result<usize, SearchError> {
+    pub fn check(&self, queries: Vectors<'_>, search: &Search<'_>) -> Result<usize, SearchError> {
         let count = self.0.space.check(queries)?;
+        let rows = self.0.space.len();
         match () {
             () if count == 0 => Err(SearchError::Empty),
             () if search.k == 0 => Err(SearchError::K),
@@ -148,20 +228,16 @@ impl Reader {
             () if search.epsilon.is_some() && self.0.space.metric == Metric::InnerProduct => {
                 Err(SearchError::EpsilonOfInnerProduct)
             }
+            () if search.filter.is_some_and(|filter| filter.of != rows) => Err(SearchError::Filter),
             () => Ok(count),
         }
     }
 
     fn neighbors(&self, pool: &Pool, k: usize) -> Neighbors {
-        let State { space, ids, .. } = &*self.0;
         let best = &pool.entries()[..k.min(pool.entries().len())];
-        let id = |position: u32| match ids.get(position as usize) {
-            Some(&id) => id,
-            None => i64::from(position),
-        };
         Neighbors {
-            ids: best.iter().map(|e| id(e.id())).collect(),
-            distances: best.iter().map(|e| space.distance(e.key())).collect(),
+            ids: best.iter().map(|e| self.0.id(e.id())).collect(),
+            distances: best.iter().map(|e| self.0.space.distance(e.key())).collect(),
         }
     }
 }

@@ -11,15 +11,16 @@
 //! without that, vectors that come in order (one cluster after another, a time series) would not find each other.
 //! A batch is at most 1/SHARE of the graph, which bounds that work.
 
-use super::graph::{Graph, Layer, NONE};
-use super::search::{Beam, Counts, Walker};
+use super::graph::{Graph, Layer, NONE, links};
+use super::search::{Beam, Walker};
 use super::select::Selector;
 use crate::executor::Executor;
+use crate::filter::Everything;
 use crate::pool::Entry;
+use crate::search::Counts;
 use crate::space::Compare;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 
 /// The most nodes of one batch: enough work for a hundred cores between two joins.
 const BATCH: usize = 512;
@@ -223,6 +224,7 @@ impl<P: Default> Builder<P> {
                     &self.probe,
                     &starts,
                     Beam::new(params.ef_construction),
+                    &Everything,
                 );
                 starts.clear();
                 starts.extend(self.walker.pool.entries().first().map(|e| e.id()));
@@ -234,9 +236,16 @@ impl<P: Default> Builder<P> {
             }
         }
         for start in &mut starts {
-            *start = if *start == NONE { 0 } else { graph.pilots[*start as usize] };
+            *start = if *start == NONE { graph.first } else { graph.pilots[*start as usize] };
         }
-        self.walker.walk(&graph.base(), space, &self.probe, &starts, Beam::new(params.ef_construction));
+        self.walker.walk(
+            &graph.base(),
+            space,
+            &self.probe,
+            &starts,
+            Beam::new(params.ef_construction),
+            &Everything,
+        );
         self.ids.clear();
         self.ids.extend(first..node);
         self.meet(space, |n| n);
@@ -273,8 +282,7 @@ impl<P: Default> Builder<P> {
         most: usize,
         alpha: f32,
     ) -> Links {
-        let old = layer.links(new.member).iter().map(|link| link.load(Ordering::Relaxed));
-        let old: Vec<u32> = old.take_while(|&n| n != NONE).collect();
+        let old: Vec<u32> = links(&layer, new.member).collect();
         let to = if old.len() + new.to.len() <= most {
             // No choice to make: the order of links within a node means nothing, their keys are not kept.
             old.iter().map(|&n| Entry::new(0, n)).chain(new.to.iter().copied()).collect()

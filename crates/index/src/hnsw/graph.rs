@@ -27,6 +27,8 @@ pub(crate) struct Graph {
     pub(crate) upper: Column<AtomicU32>,
     /// The pilot where searches start: of those in the highest layer, the first. `NONE` if there is no pilot.
     pub(crate) entry: u32,
+    /// The node where searches start while there is no pilot.
+    pub(crate) first: u32,
 }
 
 /// One layer of the graph: who is linked with whom, and which vector a member stands for.
@@ -41,6 +43,14 @@ pub(crate) trait Layer {
     fn vector(&self, member: u32) -> u32;
     /// Whether members are vectors, so that `vector` need not be called.
     const IS_BASE: bool;
+}
+
+/// The members that `member` is linked with, of those that the layer's view has.
+#[inline]
+pub(crate) fn links<L: Layer>(layer: &L, member: u32) -> impl Iterator<Item = u32> {
+    let members = layer.members();
+    let all = layer.links(member).iter().map(|link| link.load(Ordering::Relaxed));
+    all.take_while(|&other| other != NONE).filter(move |&other| (other as usize) < members)
 }
 
 pub(crate) struct Base<'a>(&'a [AtomicU32], usize);
@@ -99,6 +109,7 @@ impl Graph {
             starts: Column::new(),
             upper: Column::new(),
             entry: NONE,
+            first: 0,
         }
     }
 
@@ -114,6 +125,7 @@ impl Graph {
             starts: self.starts.view(starts),
             upper: self.upper.view(blocks * self.m),
             entry,
+            first: self.first,
         }
     }
 

@@ -10,6 +10,7 @@
 //! gives the same graph at any number of threads.
 
 pub(crate) mod build;
+mod filtered;
 pub(crate) mod graph;
 pub(crate) mod search;
 pub(crate) mod select;

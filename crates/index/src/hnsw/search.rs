@@ -1,26 +1,11 @@
 //! Walking the graph.
 
-use super::graph::{Graph, Layer, NONE};
+use super::graph::{Graph, Layer, NONE, links};
+use crate::filter::Accept;
 use crate::pool::{Entry, Pool};
+use crate::search::Counts;
 use crate::space::Compare;
 use crate::visited::Visited;
-use std::sync::atomic::Ordering;
-
-/// What a search counts: the work that it did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Nodes whose links were followed.
-    pub hops: u64,
-    /// Vectors that were compared with the query.
-    pub distances: u64,
-}
-
-impl std::ops::AddAssign for Counts {
-    fn add_assign(&mut self, more: Counts) {
-        self.hops += more.hops;
-        self.distances += more.distances;
-    }
-}
 
 /// How many candidates a walk keeps, and when it ends before all of them are expanded.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +38,14 @@ impl Beam {
 /// The memory of a search, reused from one to the next. One per worker.
 #[derive(Default)]
 pub(crate) struct Walker {
+    /// The nearest results so far.
     pub(crate) pool: Pool,
-    visited: Visited,
-    members: Vec<u32>,
+    /// Members that may not be results but lead on.
+    detours: Pool,
+    pub(super) visited: Visited,
+    pub(super) members: Vec<u32>,
+    /// Neighbours that fail a filter.
+    pub(super) failing: Vec<u32>,
     vectors: Vec<u32>,
     keys: Vec<i32>,
     pub(crate) counts: Counts,
@@ -103,17 +93,9 @@ impl Walker {
 
     /// The members linked to `member` that this search has not met yet, into `self.members`.
     #[inline]
-    fn gather<L: Layer>(&mut self, layer: &L, member: u32) {
+    pub(super) fn gather<L: Layer>(&mut self, layer: &L, member: u32) {
         self.members.clear();
-        let members = layer.members();
-        for link in layer.links(member) {
-            let other = link.load(Ordering::Relaxed);
-            if other as usize >= members {
-                if other == NONE {
-                    break;
-                }
-                continue;
-            }
+        for other in links(layer, member) {
             if self.visited.insert(other) {
                 self.members.push(other);
             }
@@ -122,7 +104,7 @@ impl Walker {
 
     /// Keys of `self.members`, into `self.keys`.
     #[inline]
-    fn compare<L: Layer, C: Compare>(&mut self, layer: &L, space: &C, probe: &C::Probe) {
+    pub(super) fn compare<L: Layer, C: Compare>(&mut self, layer: &L, space: &C, probe: &C::Probe) {
         self.keys.resize(self.members.len(), 0);
         self.counts.distances += self.members.len() as u64;
         if L::IS_BASE {
@@ -134,38 +116,24 @@ impl Walker {
         }
     }
 
-    /// Algorithm 2: leaves the nearest members of `layer` that can be reached from `starts` in `self.pool`, as many as
-    /// `beam` keeps.
-    pub(crate) fn walk<L: Layer, C: Compare>(
+    /// Algorithm 2: leaves in `self.pool` the nearest members of `layer` that are accepted and can be reached from
+    /// `starts`, as many as `beam` keeps. The walk goes through members that are not accepted, too.
+    pub(crate) fn walk<L: Layer, C: Compare, A: Accept>(
         &mut self,
         layer: &L,
         space: &C,
         probe: &C::Probe,
         starts: &[u32],
         beam: Beam,
+        accept: &A,
     ) {
-        self.pool.reset(beam.ef);
-        self.visited.reset(layer.members());
-        self.members.clear();
-        for &start in starts {
-            if self.visited.insert(start) {
-                self.members.push(start);
-            }
-        }
+        self.start(layer, starts, beam);
         loop {
             self.compare(layer, space, probe);
-            let limit = beam.limit(space, self.pool.entries());
-            for (&key, &member) in self.keys.iter().zip(&self.members) {
-                if limit == f32::INFINITY || space.distance(key) <= limit {
-                    self.pool.push(Entry::new(key, member));
-                }
-            }
-            let Some(best) = self.pool.pop() else { return };
-            if beam.early.is_some() && space.distance(best.key()) > beam.limit(space, self.pool.entries()) {
-                return;
-            }
+            self.keep(space, beam, accept);
+            let Some(next) = self.next(space, beam, A::ALL) else { return };
             self.counts.hops += 1;
-            self.gather(layer, best.id());
+            self.gather(layer, next);
             if let Some(next) = self.pool.peek() {
                 // Often the next to be expanded: its links arrive while the distances are computed.
                 let links = layer.links_at(next.id());
@@ -175,11 +143,74 @@ impl Walker {
         }
     }
 
-    /// The nearest vectors that the graph finds, in `self.pool`.
-    pub(crate) fn search<C: Compare>(&mut self, graph: &Graph, space: &C, probe: &C::Probe, beam: Beam) {
-        let pilot = self.descend(graph, space, probe, 1);
-        let start = if pilot == NONE { 0 } else { graph.pilots[pilot as usize] };
-        self.walk(&graph.base(), space, probe, &[start], beam);
+    pub(super) fn start<L: Layer>(&mut self, layer: &L, starts: &[u32], beam: Beam) {
+        self.pool.reset(beam.ef);
+        self.detours.reset(usize::MAX);
+        self.visited.reset(layer.members());
+        self.members.clear();
+        for &start in starts {
+            if self.visited.insert(start) {
+                self.members.push(start);
+            }
+        }
+    }
+
+    /// Keeps those of `self.members`, whose keys are known, that are near enough to be results or to lead to some.
+    #[inline]
+    pub(super) fn keep<C: Compare, A: Accept>(&mut self, space: &C, beam: Beam, accept: &A) {
+        let limit = beam.limit(space, self.pool.entries());
+        for (&key, &member) in self.keys.iter().zip(&self.members) {
+            if limit < f32::INFINITY && space.distance(key) > limit {
+                continue;
+            }
+            if A::ALL || accept.accepts(member) {
+                self.pool.push(Entry::new(key, member));
+            } else if self.pool.worst().is_none_or(|worst| key < worst.key()) {
+                self.detours.push(Entry::new(key, member));
+            }
+        }
+    }
+
+    /// The member to be expanded next, if any is worth it.
+    #[inline]
+    pub(super) fn next(&mut self, space: &impl Compare, beam: Beam, all: bool) -> Option<u32> {
+        let next = if all {
+            self.pool.pop()?
+        } else {
+            // A detour is worth it while it is nearer than what would be dropped.
+            let worst = self.pool.worst();
+            let detour = self.detours.peek().filter(|detour| worst.is_none_or(|worst| *detour < worst));
+            match (self.pool.peek(), detour) {
+                (Some(straight), Some(detour)) if detour < straight => self.detours.pop()?,
+                (Some(_), _) => self.pool.pop()?,
+                (None, Some(_)) => self.detours.pop()?,
+                (None, None) => return None,
+            }
+        };
+        let ends =
+            beam.early.is_some() && space.distance(next.key()) > beam.limit(space, self.pool.entries());
+        (!ends).then(|| next.id())
+    }
+
+    /// Where a search of the base layer starts.
+    pub(crate) fn entrance<C: Compare>(&mut self, graph: &Graph, space: &C, probe: &C::Probe) -> u32 {
+        match self.descend(graph, space, probe, 1) {
+            NONE => graph.first,
+            pilot => graph.pilots[pilot as usize],
+        }
+    }
+
+    /// The nearest accepted vectors that the graph finds, in `self.pool`.
+    pub(crate) fn search<C: Compare, A: Accept>(
+        &mut self,
+        graph: &Graph,
+        space: &C,
+        probe: &C::Probe,
+        beam: Beam,
+        accept: &A,
+    ) {
+        let start = self.entrance(graph, space, probe);
+        self.walk(&graph.base(), space, probe, &[start], beam, accept);
     }
 }
 

@@ -187,7 +187,7 @@ fn counted_work_is_what_was_committed() {
         let queries = Data::clustered(dtype, 64, 100, 62);
         let exact = search(&build(params(dtype, metric, 64, Kind::Flat), &data), &queries, 10, 1);
         let index = Index::new(params(dtype, metric, 64, Kind::Hnsw)).unwrap();
-        let Counts { hops, distances } = index.add(data.vectors(), None, &Inline, &mut go_on).unwrap();
+        let Counts { hops, distances, .. } = index.add(data.vectors(), None, &Inline, &mut go_on).unwrap();
         let digest =
             index.image().unwrap().pieces().flatten().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)

@@ -4,4 +4,5 @@ mod add;
 mod data;
 mod exact;
 mod files;
+mod filters;
 mod graph;

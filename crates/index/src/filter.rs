@@ -1,0 +1,148 @@
+//! Which vectors may be results: sets of rows as bitmaps. A row is a vector's place in an index, in the order of
+//! insertion.
+
+use std::sync::Arc;
+
+/// A set of rows; rows beyond its words are not in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RowSet {
+    words: Arc<[u64]>,
+    count: usize,
+}
+
+impl RowSet {
+    pub(crate) fn of(words: Vec<u64>) -> RowSet {
+        let count = words.iter().map(|word| word.count_ones() as usize).sum();
+        RowSet { words: words.into(), count }
+    }
+
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Number of rows in the set.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, row: u32) -> bool {
+        bit(&self.words, row)
+    }
+
+    /// The set with `rows` besides.
+    pub(crate) fn with(&self, rows: &[u32]) -> RowSet {
+        let Some(most) = rows.iter().max() else { return self.clone() };
+        let mut words = self.words.to_vec();
+        words.resize(words.len().max(*most as usize / 64 + 1), 0);
+        rows.iter().for_each(|&row| words[row as usize / 64] |= 1 << (row % 64));
+        RowSet::of(words)
+    }
+}
+
+#[inline]
+fn bit(words: &[u64], row: u32) -> bool {
+    words.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
+}
+
+/// Which members of a graph, or rows of a space, may be results.
+pub(crate) trait Accept: Sync {
+    /// Whether all may, so that nobody need ask.
+    const ALL: bool = false;
+    fn accepts(&self, row: u32) -> bool;
+}
+
+/// All of them.
+pub(crate) struct Everything;
+
+impl Accept for Everything {
+    const ALL: bool = true;
+    #[inline]
+    fn accepts(&self, _: u32) -> bool {
+        true
+    }
+}
+
+/// Those that were not deleted.
+impl Accept for RowSet {
+    #[inline]
+    fn accepts(&self, row: u32) -> bool {
+        !self.contains(row)
+    }
+}
+
+/// The vectors among which a search looks for the nearest: made by [`Reader::filter`](crate::Reader::filter) for one
+/// state of an index, usable for any number of searches of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter {
+    /// Deleted rows are not in it.
+    rows: RowSet,
+    /// Of how many rows it chose.
+    pub(crate) of: usize,
+}
+
+impl Filter {
+    /// Of the `of` rows of an index those that `chosen` says, except what `deleted` has.
+    pub(crate) fn new(of: usize, deleted: &RowSet, mut chosen: impl FnMut(u32) -> bool) -> Filter {
+        let word = |first: usize| {
+            let rows = first..of.min(first + 64);
+            let deleted = deleted.words.get(first / 64).copied().unwrap_or(0);
+            rows.fold(0, |word, row| word | u64::from(chosen(row as u32)) << (row % 64)) & !deleted
+        };
+        Filter { rows: RowSet::of((0..of).step_by(64).map(word).collect()), of }
+    }
+
+    /// Number of vectors that may be results.
+    pub fn matches(&self) -> usize {
+        self.rows.count
+    }
+
+    /// The rows that may be results, ascending.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = u32> {
+        self.rows.words.iter().enumerate().flat_map(|(i, &word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(i as u32 * 64 + bit)
+            })
+        })
+    }
+}
+
+impl Accept for Filter {
+    #[inline]
+    fn accepts(&self, row: u32) -> bool {
+        self.rows.contains(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn a_filter_is_the_set_that_it_was_made_of(
+            of in 0usize..300,
+            deleted in proptest::collection::btree_set(0u32..300, 0..80),
+            chosen in proptest::collection::btree_set(0u32..300, 0..80),
+        ) {
+            let gone: Vec<u32> = deleted.iter().copied().collect();
+            let (first, second) = gone.split_at(gone.len() / 2);
+            let set = RowSet::default().with(first).with(second);
+            prop_assert_eq!(set.count(), deleted.len());
+            let filter = Filter::new(of, &set, |row| chosen.contains(&row));
+            let expected: BTreeSet<u32> =
+                chosen.difference(&deleted).copied().filter(|&row| (row as usize) < of).collect();
+            prop_assert_eq!(filter.matches(), expected.len());
+            prop_assert!(filter.rows().eq(expected.iter().copied()));
+            for row in 0..400 {
+                prop_assert_eq!(filter.accepts(row), expected.contains(&row));
+                prop_assert_eq!(set.accepts(row), !deleted.contains(&row));
+            }
+        }
+    }
+}
