@@ -1,8 +1,8 @@
-//! Adding vectors: check everything, reserve all memory, append, link; publish batch by batch.
+//! Adding vectors and replacing them: check everything, reserve all memory, append, link; publish batch by batch.
 
 use crate::error::AddError;
 use crate::executor::Executor;
-use crate::hnsw::{Graph, build};
+use crate::hnsw::{Graph, build, repair};
 use crate::index::{Index, State, Writer};
 use crate::memory::OutOfMemory;
 use crate::params::{Kind, Params};
@@ -10,9 +10,11 @@ use crate::pool::IDS;
 use crate::search::Counts;
 use crate::space::Compare;
 use crate::vectors::Vectors;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
+
+/// After an add of one in so many vectors, those that no link leads to are looked for and linked.
+const CONNECT_SHARE: usize = 8;
 
 impl Index {
     /// Adds vectors, with ids if given (one each, unique), else numbered on from the first. Searches run meanwhile, and
@@ -32,6 +34,32 @@ impl Index {
         executor: &dyn Executor,
         proceed: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<Counts, AddError> {
+        self.insert(vectors, ids, false, executor, proceed)
+    }
+
+    /// As [`add`](Self::add), but a vector whose id is there already replaces the one that had it. Every search finds
+    /// either the old or the new one.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn upsert(
+        &self,
+        vectors: Vectors<'_>,
+        ids: &[i64],
+        executor: &dyn Executor,
+        proceed: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Counts, AddError> {
+        self.insert(vectors, Some(ids), true, executor, proceed)
+    }
+
+    fn insert(
+        &self,
+        vectors: Vectors<'_>,
+        ids: Option<&[i64]>,
+        replace: bool,
+        executor: &dyn Executor,
+        proceed: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Counts, AddError> {
         let mut writer = self.writer()?;
         let before = writer.state.space.len();
         let count = writer.state.space.check(vectors)?;
@@ -41,113 +69,143 @@ impl Index {
         if count > IDS - 1 - before {
             return Err(AddError::Full { len: before, more: count, max: IDS - 1 });
         }
-        let ids = writer.check_ids(count, ids)?;
+        let ids = writer.new_ids(count, ids, replace)?;
+        // The row that each new one replaces, with the new one.
+        let replaced = writer.replaced(&ids);
         let build = build_params(&self.params);
         let heights: Vec<u8> = match self.params.kind {
             Kind::Flat => Vec::new(),
             Kind::Hnsw => (before..before + count).map(|node| build::height(build, node as u32)).collect(),
         };
-        let Writer { state, known } = &mut *writer;
+        let positions = writer.positions(&ids);
+        let Writer { state, .. } = &mut *writer;
         state.space.reserve(count)?;
         state.graph.reserve(&heights)?;
-        state.ids.reserve(ids.len())?;
+        state.ids.reserve(if ids.is_empty() { 0 } else { positions + count })?;
 
-        let ids_before = state.ids.len();
         state.space.append(vectors);
+        state.ids.extend_with(positions, |position| position as i64);
         state.ids.extend(&ids);
-        match known {
-            // `check_ids` made room.
-            Some(known) if !ids.is_empty() => known.extend(&ids),
-            // Positions serve as ids: a set of them would be out of date after this call.
-            _ => *known = None,
-        }
-        let bytes = known.as_ref().map_or(0, |set| set.capacity() * (size_of::<i64>() + 1));
-        // Relaxed: a figure that nothing else depends on.
-        self.known_bytes.store(bytes, Ordering::Relaxed);
-        if !self.params.kind.is_graph() {
-            self.publish(state, before + count);
-            return Ok(Counts::default());
-        }
-        state.graph.append(before as u32, &heights);
-        let State { space, graph, ids, deleted } = state;
-        let mut report = |graph: &Graph, done: usize| {
-            if done > before {
-                let view = State {
-                    space: space.view(done),
-                    graph: graph.view(done, graph.entry),
-                    ids: ids.view(done.min(ids.len())),
-                    deleted: deleted.clone(),
-                };
-                self.current.store(view.into());
-            }
-            proceed(done - before)
+        let deleted = state.deleted.clone();
+        let gone = |done: usize| {
+            let rows: Vec<u32> =
+                replaced.iter().filter(|(new, _)| (*new as usize) < done).map(|r| r.1).collect();
+            deleted.with(&rows)
         };
-        let (done, counts) = build::link(graph, &*space, build, before, executor, &mut report);
-        if done < before + count {
-            if done == before {
-                // Nothing came in: positions that were to become ids stay positions.
-                state.ids.truncate(ids_before);
+        let (done, counts) = if self.params.kind.is_graph() {
+            state.graph.append(before as u32, &heights);
+            let State { space, graph, ids, .. } = state;
+            let mut report = |graph: &Graph, done: usize| {
+                if done > before {
+                    let view = State {
+                        space: space.view(done),
+                        graph: graph.view(done, graph.entry),
+                        ids: ids.view(done.min(ids.len())),
+                        deleted: gone(done),
+                        next_id: None,
+                    };
+                    self.current.store(view.into());
+                }
+                proceed(done - before)
+            };
+            let linked = build::link(graph, &*space, build, before, executor, &mut report);
+            if linked.0 == before + count && count * CONNECT_SHARE >= linked.0 {
+                repair::connect(graph, &*space, &deleted, build);
             }
-            writer.truncate(done);
+            linked
+        } else {
+            (before + count, Counts::default())
+        };
+        state.deleted = gone(done);
+        if done == before {
+            // Nothing came in: positions that were to become ids stay positions.
+            state.ids.truncate(state.ids.len() - positions - ids.len());
+        }
+        writer.settle(before, done, &ids);
+        self.publish(&writer);
+        if done < before + count {
             return Err(AddError::Cancelled { added: done - before, total: count });
         }
-        self.publish(state, done);
         Ok(counts)
     }
 }
 
-fn build_params(params: &Params) -> build::Params {
+pub(crate) fn build_params(params: &Params) -> build::Params {
     let Params { m, ef_construction, seed, .. } = *params;
     build::Params { m, ef_construction, seed }
 }
 
 impl Writer {
-    /// The ids to append: those given, checked; none while positions serve as ids. Ids of one's own given later than
-    /// the first vectors turn the positions so far into ids.
-    fn check_ids(&mut self, count: usize, ids: Option<&[i64]>) -> Result<Vec<i64>, AddError> {
-        let held = &self.state.ids;
+    /// The ids to append: those given, checked, or numbers; none while positions serve as ids.
+    fn new_ids(&mut self, count: usize, ids: Option<&[i64]>, replace: bool) -> Result<Vec<i64>, AddError> {
         let Some(ids) = ids else {
-            return if held.is_empty() { Ok(Vec::new()) } else { Err(AddError::IdsMissing) };
+            return match self.state.next_id {
+                _ if self.state.ids.is_empty() => Ok(Vec::new()),
+                Some(next) => Ok((next..next + count as i64).collect()),
+                None => Err(AddError::IdsMissing),
+            };
         };
         if ids.len() != count {
             return Err(AddError::IdsLen { ids: ids.len(), vectors: count });
         }
-        let len = self.state.space.len();
-        let positions = if held.is_empty() { len } else { 0 };
-        if self.known.is_none() {
-            self.known = Some(set(held.iter().copied().chain(0..positions as i64), len)?);
-        }
-        let known = self.known.get_or_insert_default();
+        self.know()?;
+        let known = self.rows.get_or_insert_default();
         known.try_reserve(count).map_err(|_| no_memory_for(count))?;
-        let mut new = set(std::iter::empty(), count)?;
-        if let Some(&id) = ids.iter().find(|id| known.contains(id) || !new.insert(**id)) {
+        let mut new = std::collections::HashSet::new();
+        new.try_reserve(count).map_err(|_| no_memory_for(count))?;
+        let twice = |id: &&i64| !new.insert(**id) || (!replace && known.contains_key(*id));
+        if let Some(&id) = ids.iter().find(twice) {
             return Err(AddError::DuplicateId { id });
         }
-        let mut all = Vec::new();
-        all.try_reserve_exact(positions + count).map_err(|_| no_memory_for(positions + count))?;
-        all.extend((0..positions as i64).chain(ids.iter().copied()));
-        Ok(all)
+        Ok(ids.to_vec())
     }
 
-    /// Forgets the vectors from `count` on, which nothing links to and no reader was shown.
-    fn truncate(&mut self, count: usize) {
-        self.state.space.truncate(count);
-        self.state.graph.truncate(count);
-        if !self.state.ids.is_empty() {
-            self.state.ids.truncate(count);
-            self.known = None;
+    /// How many positions are to become ids before ids of one's own can follow them.
+    fn positions(&self, ids: &[i64]) -> usize {
+        if ids.is_empty() || !self.state.ids.is_empty() { 0 } else { self.state.space.len() }
+    }
+
+    /// For each of the new `ids` that is there: the new row and the one that it replaces.
+    fn replaced(&self, ids: &[i64]) -> Vec<(u32, u32)> {
+        let first = self.state.space.len() as u32;
+        let Some(rows) = &self.rows else { return Vec::new() };
+        let pairs = (first..).zip(ids);
+        pairs.filter_map(|(row, id)| rows.get(id).map(|&old| (row, old))).collect()
+    }
+
+    /// Makes the map from ids to rows, if there is none.
+    pub(crate) fn know(&mut self) -> Result<(), OutOfMemory> {
+        if self.rows.is_none() {
+            let State { space, deleted, .. } = &self.state;
+            let mut rows = HashMap::new();
+            rows.try_reserve(self.state.len()).map_err(|_| no_memory_for(self.state.len()))?;
+            let live = (0..space.len() as u32).filter(|&row| !deleted.contains(row));
+            rows.extend(live.map(|row| (self.state.id(row), row)));
+            self.rows = Some(rows);
+        }
+        Ok(())
+    }
+
+    /// Forgets the rows from `done` on, which nothing links to and no reader was shown, and notes the `ids` of the others
+    /// from `before` on.
+    fn settle(&mut self, before: usize, done: usize, ids: &[i64]) {
+        let state = &mut self.state;
+        state.space.truncate(done);
+        state.graph.truncate(done);
+        state.ids.truncate(done);
+        let added = done - before;
+        if ids.is_empty() {
+            // Positions serve as ids: a map of them would be out of date.
+            self.rows = None;
+            return;
+        }
+        state.next_id = state.next_id.filter(|&next| next == ids[0]).map(|next| next + added as i64);
+        if let Some(rows) = &mut self.rows {
+            rows.extend(ids[..added].iter().copied().zip(before as u32..));
         }
     }
-}
-
-/// A set of `ids`, with room for `len`.
-fn set(ids: impl Iterator<Item = i64>, len: usize) -> Result<HashSet<i64>, OutOfMemory> {
-    let mut set = HashSet::new();
-    set.try_reserve(len).map_err(|_| no_memory_for(len))?;
-    set.extend(ids);
-    Ok(set)
 }
 
 fn no_memory_for(ids: usize) -> OutOfMemory {
-    OutOfMemory { bytes: ids * size_of::<i64>() }
+    OutOfMemory { bytes: ids.saturating_mul(size_of::<(i64, u32)>() + 1) }
 }

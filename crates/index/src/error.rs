@@ -79,6 +79,16 @@ pub enum AddError {
     Cancelled { added: usize, total: usize },
 }
 
+/// Why vectors were not removed, or what removals left was not mended.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are those of the causes")]
+pub enum RemoveError {
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
+
 /// Why a search could not be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]

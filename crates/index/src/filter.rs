@@ -16,8 +16,22 @@ impl RowSet {
         RowSet { words: words.into(), count }
     }
 
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words
+    /// The words as the bytes that a file holds (little-endian machines only, see `format`).
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: numbers without padding.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), size_of_val(&*self.words)) }
+    }
+
+    /// The rows in the set, ascending.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = u32> {
+        self.words.iter().enumerate().flat_map(|(i, &word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(i as u32 * 64 + bit)
+            })
+        })
     }
 
     /// Number of rows in the set.
@@ -99,14 +113,7 @@ impl Filter {
 
     /// The rows that may be results, ascending.
     pub(crate) fn rows(&self) -> impl Iterator<Item = u32> {
-        self.rows.words.iter().enumerate().flat_map(|(i, &word)| {
-            let mut left = word;
-            std::iter::from_fn(move || {
-                let bit = (left != 0).then(|| left.trailing_zeros())?;
-                left &= left - 1;
-                Some(i as u32 * 64 + bit)
-            })
-        })
+        self.rows.rows()
     }
 }
 

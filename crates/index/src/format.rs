@@ -1,4 +1,4 @@
-//! The file of an index, version 1: see `docs/formats/index-1.md`, which gives every byte.
+//! The file of an index, version 2, and how version 1 is read: see `docs/formats/`, which gives every byte.
 //!
 //! A header of fixed size, then the columns as they lie in memory, each on a cache line of its own and checksummed with
 //! CRC32C. So opening is: check everything once, then read in place. Nothing is allocated by a length that the file
@@ -24,11 +24,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 compile_error!("columns are written and mapped as little-endian numbers");
 
 const MAGIC: [u8; 8] = *b"LANEWISE";
-const VERSION: u32 = 1;
-const HEADER: usize = 512;
+const VERSION: u32 = 2;
 const TABLE: usize = 128;
 const TABLE_ENTRY: usize = 32;
-const SECTIONS: [&str; 7] = ["vectors", "corrections", "ids", "links", "pilots", "starts", "upper links"];
+/// The sections in their order; version 1 has the first seven.
+const SECTIONS: [&str; 8] =
+    ["vectors", "corrections", "ids", "links", "pilots", "starts", "upper links", "deleted rows"];
+
+/// Bytes of the header, and number of sections, of a version.
+fn shape(version: u32) -> Option<(usize, usize)> {
+    match version {
+        1 => Some((512, 7)),
+        VERSION => Some((1024, SECTIONS.len())),
+        _ => None,
+    }
+}
+const HEADER: usize = 1024;
 
 /// Why bytes are not an index that can be opened.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -108,7 +119,11 @@ impl Index {
             header[16 + 8 * i..][..8].copy_from_slice(&field.to_le_bytes());
         }
         header[64..67].copy_from_slice(&[p.kind as u8, p.dtype as u8, p.metric as u8]);
-        header[68..72].copy_from_slice(&writer.state.graph.entry.to_le_bytes());
+        let State { graph, next_id, .. } = &writer.state;
+        header[68..72].copy_from_slice(&graph.entry.to_le_bytes());
+        header[72..76].copy_from_slice(&graph.first.to_le_bytes());
+        header[76..80].copy_from_slice(&u32::from(next_id.is_some()).to_le_bytes());
+        header[80..88].copy_from_slice(&next_id.unwrap_or(0).to_le_bytes());
         let sum = crc(&header[..HEADER - 4]);
         header[HEADER - 4..].copy_from_slice(&sum.to_le_bytes());
         Ok(Image { writer, header })
@@ -148,13 +163,21 @@ impl Index {
             starts: column(&file, &sections[5])?,
             upper: column(&file, &sections[6])?,
             entry: header.entry,
-            first: 0,
+            first: header.first,
         };
         check_graph(&graph, if params.kind.is_graph() { count } else { 0 })
             .map_err(|what| FormatError::Invalid { what })?;
+        let deleted = deleted(bytes, sections.get(7), count)?;
+        let numbered =
+            header.next_id.is_none_or(|next| !sections[2].is_empty() && (0..1 << 62).contains(&next));
+        if !numbered {
+            return Err(FormatError::Invalid {
+                what: "numbering goes on from no ids, or from where there is no room",
+            });
+        }
         Ok(Index::from_state(
             params,
-            State { space, graph, ids: column(&file, &sections[2])?, deleted: RowSet::default() },
+            State { space, graph, ids: column(&file, &sections[2])?, deleted, next_id: header.next_id },
         ))
     }
 }
@@ -164,10 +187,23 @@ fn column<T: Plain>(file: &FileBytes, range: &Range<usize>) -> Result<Column<T>,
     column.ok_or(FormatError::Invalid { what: "a section holds no whole number of elements" })
 }
 
+/// The set of deleted rows, of which there are few enough bytes to be copied.
+fn deleted(bytes: &[u8], section: Option<&Range<usize>>, count: usize) -> Result<RowSet, FormatError> {
+    let words = section.map_or(&[][..], |range| &bytes[range.clone()]).chunks(8);
+    let words: Vec<u64> =
+        words.map(|word| word.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte))).collect();
+    let rows = RowSet::of(words);
+    let inside = rows.rows().last().is_none_or(|row| (row as usize) < count);
+    if inside { Ok(rows) } else { Err(FormatError::Invalid { what: "a deleted row is no vector" }) }
+}
+
 struct Header {
     params: Params,
     count: usize,
     entry: u32,
+    first: u32,
+    next_id: Option<i64>,
+    bytes: usize,
     table: Vec<(u64, u64, u32)>,
 }
 
@@ -177,22 +213,24 @@ impl Header {
         if bytes.get(..8) != Some(&MAGIC) {
             return Err(FormatError::Magic);
         }
-        let Some(header) = bytes.get(..HEADER) else {
-            return Err(FormatError::Length { found, expected: HEADER as u64 });
+        let version = bytes.get(8..12).map(|b| u32::from_le_bytes(b.try_into().expect("four bytes")));
+        let Some((header, sections)) = version.and_then(shape) else {
+            let short = FormatError::Length { found, expected: HEADER as u64 };
+            return Err(version.map_or(short, |found| FormatError::Version { found }));
+        };
+        let Some(header) = bytes.get(..header) else {
+            return Err(FormatError::Length { found, expected: header as u64 });
         };
         let u32_at = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
         let u64_at = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
-        if u32_at(8) != VERSION {
-            return Err(FormatError::Version { found: u32_at(8) });
-        }
-        if crc(&header[..HEADER - 4]) != u32_at(HEADER - 4) {
+        if crc(&header[..header.len() - 4]) != u32_at(header.len() - 4) {
             return Err(FormatError::Checksum { section: "header's fields" });
         }
         if u64_at(16) != found {
             return Err(FormatError::Length { found, expected: u64_at(16) });
         }
-        if u32_at(12) as usize != SECTIONS.len() {
-            return Err(FormatError::Invalid { what: "the number of sections is not that of version 1" });
+        if u32_at(12) as usize != sections {
+            return Err(FormatError::Invalid { what: "the number of sections is not that of the version" });
         }
         let invalid = |what| FormatError::Invalid { what };
         let size = |at| usize::try_from(u64_at(at)).map_err(|_| invalid("a size exceeds the address space"));
@@ -206,15 +244,22 @@ impl Header {
             seed: u64_at(56),
         };
         let entry = |i| TABLE + i * TABLE_ENTRY;
-        let table =
-            (0..SECTIONS.len()).map(|i| (u64_at(entry(i)), u64_at(entry(i) + 8), u32_at(entry(i) + 16)));
-        Ok(Header { params, count: size(24)?, entry: u32_at(68), table: table.collect() })
+        let table = (0..sections).map(|i| (u64_at(entry(i)), u64_at(entry(i) + 8), u32_at(entry(i) + 16)));
+        Ok(Header {
+            params,
+            count: size(24)?,
+            entry: u32_at(68),
+            first: u32_at(72),
+            next_id: (u32_at(76) != 0).then(|| u64_at(80) as i64),
+            bytes: header.len(),
+            table: table.collect(),
+        })
     }
 
     /// Where the sections lie, after their checksums and the padding between them have been checked.
     fn sections(&self, bytes: &[u8]) -> Result<Vec<Range<usize>>, FormatError> {
-        let misplaced = FormatError::Invalid { what: "a section does not lie where version 1 puts it" };
-        let mut end = HEADER;
+        let misplaced = FormatError::Invalid { what: "a section does not lie where the version puts it" };
+        let mut end = self.bytes;
         let mut ranges = Vec::new();
         for (&(offset, length, sum), name) in self.table.iter().zip(SECTIONS) {
             let length = usize::try_from(length).map_err(|_| misplaced.clone())?;
@@ -246,6 +291,7 @@ fn check_graph(graph: &Graph, nodes: usize) -> Result<(), &'static str> {
         // Without pilots the starts are none, or the one that ends them.
         ensure(graph.starts.iter().all(|&s| s == 0) && graph.starts.len() <= 1, "starts without pilots")?;
         ensure(graph.upper.is_empty(), "upper links without pilots")?;
+        ensure((graph.first as usize) < nodes.max(1), "the first node is no vector")?;
         return ensure(graph.entry == NONE, "an entry without pilots");
     }
     ensure(graph.starts.len() == pilots + 1 && graph.starts[0] == 0, "the starts are not the pilots'")?;

@@ -7,7 +7,7 @@
 //! | | waits for | sees |
 //! |---|---|---|
 //! | `search`, `reader`, `len`, `stats` | nothing | the view published last |
-//! | `add` | another change, `image` | its own state |
+//! | `add`, `upsert`, `remove`, `repair` | another change, `image` | its own state |
 //! | `image` (save) | a change | the writer's state |
 //! | dropping the last reader of an old view | nothing | frees memory that the index has outgrown |
 
@@ -22,7 +22,7 @@ use crate::vectors::Vectors;
 use crate::{Counts, Neighbors, SearchError};
 use arc_swap::ArcSwap;
 use lanewise_kernels::{Kernels, Slot};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -49,6 +49,8 @@ pub(crate) struct State {
     pub(crate) ids: Column<i64>,
     /// Rows that are no longer there.
     pub(crate) deleted: RowSet,
+    /// The id of the next vector, where positions that once served as ids were written down and numbering goes on.
+    pub(crate) next_id: Option<i64>,
 }
 
 impl State {
@@ -70,11 +72,12 @@ impl State {
             graph: self.graph.view(if self.graph.base.is_empty() { 0 } else { count }, entry),
             ids: self.ids.view(count.min(self.ids.len())),
             deleted: self.deleted.clone(),
+            next_id: self.next_id,
         }
     }
 
     /// The bytes of each part, as a file holds them.
-    pub(crate) fn parts(&self) -> [&[u8]; 7] {
+    pub(crate) fn parts(&self) -> [&[u8]; 8] {
         let graph = &self.graph;
         [
             self.space.rows.bytes(),
@@ -84,6 +87,7 @@ impl State {
             graph.pilots.bytes(),
             graph.starts.bytes(),
             graph.upper.bytes(),
+            self.deleted.bytes(),
         ]
     }
 }
@@ -91,8 +95,8 @@ impl State {
 /// The writer's side of an index.
 pub(crate) struct Writer {
     pub(crate) state: State,
-    /// The ids as a set, made when it is first needed.
-    pub(crate) known: Option<HashSet<i64>>,
+    /// The row of each id, made when it is first needed.
+    pub(crate) rows: Option<HashMap<i64, u32>>,
 }
 
 /// A set of vectors that can be searched, also while it changes: see the module's table for who waits for whom.
@@ -100,7 +104,7 @@ pub struct Index {
     pub(crate) params: Params,
     pub(crate) current: ArcSwap<State>,
     writer: Mutex<Writer>,
-    /// Bytes of the writer's set of ids.
+    /// Bytes of the writer's map of ids.
     pub(crate) known_bytes: AtomicUsize,
 }
 
@@ -122,13 +126,19 @@ impl Index {
         let space = Space::new(params.dtype, params.metric, params.dim, kernels)?;
         Ok(Self::from_state(
             params,
-            State { space, graph: Graph::new(params.m), ids: Column::new(), deleted: RowSet::default() },
+            State {
+                space,
+                graph: Graph::new(params.m),
+                ids: Column::new(),
+                deleted: RowSet::default(),
+                next_id: None,
+            },
         ))
     }
 
     pub(crate) fn from_state(params: Params, state: State) -> Index {
         let view = state.view(state.space.len(), state.graph.entry);
-        let writer = Writer { state, known: None };
+        let writer = Writer { state, rows: None };
         Index {
             params,
             current: ArcSwap::from_pointee(view),
@@ -173,11 +183,11 @@ impl Index {
     /// What the index holds, and the bytes of each part, in memory or in the file it was opened from.
     pub fn stats(&self) -> Stats {
         let state = self.current.load();
-        let [rows, corrections, ids, graph @ ..] = state.parts();
+        let [rows, corrections, ids, links, pilots, starts, upper, _] = state.parts();
         Stats {
             len: state.len(),
             vector_bytes: rows.len() + corrections.len(),
-            graph_bytes: graph.iter().map(|part| part.len()).sum(),
+            graph_bytes: links.len() + pilots.len() + starts.len() + upper.len(),
             id_bytes: ids.len(),
             layers: state.graph.top(),
         }
@@ -206,9 +216,13 @@ impl Index {
         self.writer.lock().map_err(|_| Broken)
     }
 
-    /// Shows readers the first `count` vectors of the writer's `state`.
-    pub(crate) fn publish(&self, state: &State, count: usize) {
-        self.current.store(state.view(count, state.graph.entry).into());
+    /// Shows readers the writer's state.
+    pub(crate) fn publish(&self, writer: &Writer) {
+        let Writer { state, rows } = writer;
+        let bytes = rows.as_ref().map_or(0, |rows| rows.capacity() * (size_of::<(i64, u32)>() + 1));
+        // Relaxed: a figure that nothing else depends on.
+        self.known_bytes.store(bytes, Ordering::Relaxed);
+        self.current.store(state.view(state.space.len(), state.graph.entry).into());
     }
 }
 

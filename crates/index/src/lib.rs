@@ -14,15 +14,17 @@ mod memory;
 mod params;
 mod plan;
 mod pool;
+mod remove;
 mod search;
 mod space;
 mod vectors;
 mod visited;
 
-pub use error::{AddError, Broken, CreateError, SearchError, VectorError};
+pub use error::{AddError, Broken, CreateError, RemoveError, SearchError, VectorError};
 pub use executor::{Executor, Inline};
 pub use filter::Filter;
 pub use format::{FormatError, Image};
+pub use hnsw::repair::Repaired;
 pub use index::{Index, Stats};
 pub use memory::{FileBytes, OutOfMemory};
 pub use params::{Kind, Params};

@@ -156,6 +156,11 @@ impl<T: Plain> Column<T> {
         Ok(())
     }
 
+    /// Makes the memory our own, so that atomic elements can be written: a file's is copied.
+    pub(crate) fn own(&mut self) -> Result<(), OutOfMemory> {
+        if let Memory::File(_) = self.memory { self.reserve(1) } else { Ok(()) }
+    }
+
     /// Appends `count` elements, for which room was reserved.
     pub(crate) fn extend_with(&mut self, count: usize, mut element: impl FnMut(usize) -> T) {
         assert!(self.len <= self.capacity && count <= self.capacity - self.len, "room was reserved");

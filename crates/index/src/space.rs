@@ -230,6 +230,20 @@ impl Space {
         self.count = count;
     }
 
+    /// The vectors in `rows` alone, in our own memory.
+    pub(crate) fn keep(&self, rows: &[u32]) -> Result<Space, OutOfMemory> {
+        let mut kept = Space { rows: Column::new(), corrections: Column::new(), ..self.view(0) };
+        kept.reserve(rows.len())?;
+        for &row in rows {
+            kept.rows.extend(&self.rows[row as usize * self.stride..][..self.stride]);
+            if self.corrected() {
+                kept.corrections.push(self.corrections[row as usize]);
+            }
+        }
+        kept.count = rows.len();
+        Ok(kept)
+    }
+
     /// Makes one checked vector ready to be compared.
     pub(crate) fn prepare(&self, vector: Vectors<'_>, probe: &mut Probe) {
         probe.correction = 0;

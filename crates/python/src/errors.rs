@@ -123,6 +123,7 @@ fn search(py: Python<'_>, error: &SearchError) -> PyErr {
         SearchError::Empty => argument(py, "q", message),
         SearchError::K => argument(py, "k", message),
         SearchError::EfSearch => argument(py, "ef_search", message),
+        SearchError::Filter => argument(py, "filter", message),
         SearchError::Epsilon | SearchError::EpsilonOfInnerProduct => argument(py, "epsilon", message),
     }
 }

@@ -175,7 +175,7 @@ fn take_in_all<C: Compare>(
 }
 
 /// A lock that no other worker holds; a panic elsewhere is raised by the executor, not here.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 

@@ -203,7 +203,8 @@ impl Graph {
     pub(crate) fn truncate(&mut self, count: usize) {
         let pilots = self.pilots.partition_point(|&node| (node as usize) < count);
         self.base.truncate(count * 2 * self.m);
-        self.upper.truncate(self.starts[pilots] as usize * self.m);
+        let blocks = self.starts.get(pilots).map_or(0, |&end| end as usize);
+        self.upper.truncate(blocks * self.m);
         self.pilots.truncate(pilots);
         self.starts.truncate(pilots + 1);
     }

@@ -12,6 +12,7 @@
 pub(crate) mod build;
 mod filtered;
 pub(crate) mod graph;
+pub(crate) mod repair;
 pub(crate) mod search;
 pub(crate) mod select;
 

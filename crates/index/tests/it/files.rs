@@ -1,7 +1,7 @@
 //! Saved indexes: what comes back, and what damage does.
 
 use crate::data::{Data, Random, SPACES, build, go_on, params, search};
-use lanewise_index::{Dtype, FormatError, Index, Inline, Kind, Metric, Params, Scratch, Search};
+use lanewise_index::{Dtype, FormatError, Index, Inline, Kind, Metric, Neighbors, Params, Scratch, Search};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ fn flipped_bits_are_found() {
         let (index, _) = small(dtype, metric, Kind::Hnsw, 60);
         let mut bytes = image(&index);
         let sample: Vec<usize> = (0..3000).map(|_| random.below(bytes.len() * 8)).collect();
-        for bit in (0..600 * 8).chain(sample) {
+        for bit in (0..1100 * 8).chain(sample) {
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert!(open(&bytes).is_err(), "{dtype:?} {metric:?}: bit {bit} flipped unseen");
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -108,11 +108,68 @@ fn cut_and_grown_files_are_found() {
     assert!(matches!(open(&bytes), Err(FormatError::Length { .. })));
 }
 
+/// Files that earlier versions wrote, kept in `tests/golden`: opened, searched, extended, and written in today's version.
+#[test]
+fn files_of_earlier_versions_are_read() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let version = name.split('-').next().unwrap().parse::<u8>().unwrap();
+        assert_eq!(bytes[8], version, "{name}");
+        let index = open(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let params = *index.params();
+        let queries = Data::clustered(params.dtype, params.dim, 5, 87);
+        let answers = search(&index, &queries, 4, 20);
+        assert!(answers.iter().all(|found| found.ids.len() == 4.min(index.len())));
+        let exact = index.reader().search(
+            queries.vectors(),
+            &Search::new(index.len().max(1)),
+            &mut Scratch::default(),
+        );
+        let nearest = |all: &[Neighbors]| -> Vec<Option<f32>> {
+            all.iter().map(|found| found.distances.first().copied()).collect()
+        };
+        assert_eq!(nearest(&exact.unwrap().0), nearest(&answers), "{name}");
+        let again = open(&image(&index)).unwrap();
+        assert_eq!(search(&again, &queries, 4, 20), answers, "{name}");
+        let ids: Vec<i64> = (9000..9005).collect();
+        index.add(queries.vectors(), Some(&ids), &Inline, &mut go_on).unwrap();
+        assert!(search(&index, &queries, 1, 30).iter().zip(9000..).all(|(f, id)| f.ids[0] == id), "{name}");
+        seen += 1;
+    }
+    assert!(seen >= 4, "{seen} files");
+}
+
+/// Removed vectors stay removed, numbering goes on, and ids written down by a repair come back.
+#[test]
+fn what_was_removed_stays_removed() {
+    for kind in Kind::ALL {
+        let data = Data::clustered(Dtype::F32, 20, 200, 88);
+        let index = build(params(Dtype::F32, Metric::L2, 20, kind), &data);
+        let gone: Vec<i64> = (0..200).filter(|id| id % 3 == 0).collect();
+        index.remove(&gone).unwrap();
+        let opened = open(&image(&index)).unwrap();
+        assert_eq!(
+            (opened.len(), search(&opened, &data, 3, 20)),
+            (index.len(), search(&index, &data, 3, 20))
+        );
+        assert!(search(&opened, &data, 200, 20)[0].ids.iter().all(|id| id % 3 != 0));
+        // The links of an opened file are its own only once they change.
+        opened.repair(&Inline, &mut |_, _| std::ops::ControlFlow::Continue(())).unwrap();
+        let again = open(&image(&opened)).unwrap();
+        again.add(data.vectors().slice(20, 0..1), None, &Inline, &mut go_on).unwrap();
+        assert_eq!(search(&again, &data, 1, 20)[0].ids, [200]);
+    }
+}
+
 #[test]
 fn another_version_is_named() {
     let mut bytes = image(&small(Dtype::I8, Metric::L2, Kind::Flat, 3).0);
-    bytes[8] = 2;
-    assert_eq!(open(&bytes).err(), Some(FormatError::Version { found: 2 }));
+    bytes[8] = 3;
+    assert_eq!(open(&bytes).err(), Some(FormatError::Version { found: 3 }));
     assert_eq!(open(b"something else").err(), Some(FormatError::Magic));
 }
 
@@ -125,7 +182,7 @@ fn crc(bytes: &[u8]) -> u32 {
 
 /// Makes all checksums right again.
 fn forge(bytes: &mut [u8]) {
-    for i in 0..7 {
+    for i in 0..8 {
         let at = 128 + i * 32;
         let field =
             |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
@@ -135,8 +192,8 @@ fn forge(bytes: &mut [u8]) {
             bytes[at + 16..at + 20].copy_from_slice(&sum.to_le_bytes());
         }
     }
-    let sum = crc(&bytes[..508]);
-    bytes[508..512].copy_from_slice(&sum.to_le_bytes());
+    let sum = crc(&bytes[..1020]);
+    bytes[1020..1024].copy_from_slice(&sum.to_le_bytes());
 }
 
 proptest! {
@@ -155,7 +212,7 @@ proptest! {
         let mut bytes = image(&index);
         for (at, value, early) in edits {
             // The header and the graph, which stands at the end, are where harm could come from.
-            let span = if early { 360 } else { bytes.len() };
+            let span = if early { 400 } else { bytes.len() };
             bytes[at.index(span)] = value;
         }
         forge(&mut bytes);
@@ -179,13 +236,14 @@ fn starts_without_pilots_are_refused() {
     for kind in Kind::ALL {
         for starts in [&[7u32][..], &[u32::MAX], &[1, 2, 3], &[0, 0]] {
             let mut bytes = image(&small(Dtype::F32, Metric::L2, kind, 0).0);
-            bytes.truncate(512);
+            bytes.truncate(1024);
             bytes.extend(starts.iter().flat_map(|s| s.to_le_bytes()));
-            bytes.resize(576, 0);
+            bytes.resize(1088, 0);
             let mut put = |at: usize, value: u64| bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
-            put(16, 576);
+            put(16, 1088);
             put(128 + 5 * 32 + 8, starts.len() as u64 * 4);
-            put(128 + 6 * 32, 576);
+            put(128 + 6 * 32, 1088);
+            put(128 + 7 * 32, 1088);
             forge(&mut bytes);
             let error = open(&bytes).err().expect("refused");
             assert_eq!(error, FormatError::Invalid { what: "starts without pilots" }, "{kind:?} {starts:?}");

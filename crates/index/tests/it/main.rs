@@ -1,6 +1,7 @@
 //! Black-box tests of the indexes: one harness over every kind, element type and metric.
 
 mod add;
+mod churn;
 mod data;
 mod exact;
 mod files;

@@ -1,0 +1,91 @@
+//! Removing vectors: at once for searches, and for the graph and the memory when it is repaired.
+
+use crate::add::build_params;
+use crate::error::RemoveError;
+use crate::executor::Executor;
+use crate::filter::RowSet;
+use crate::hnsw::repair::{self, Repaired};
+use crate::index::{Index, State};
+use crate::space::Compare;
+use std::ops::ControlFlow;
+
+/// Rows are dropped when one in so many was deleted.
+const DROP_SHARE: usize = 8;
+
+impl Index {
+    /// Removes the vectors with `ids`; those that are not there are passed over. No later search finds them. Their memory
+    /// and their part in the graph stay until [`repair`](Self::repair). Returns how many were removed.
+    ///
+    /// # Errors
+    /// If there is no memory, or an earlier change panicked.
+    pub fn remove(&self, ids: &[i64]) -> Result<usize, RemoveError> {
+        let mut writer = self.writer()?;
+        writer.know()?;
+        let known = writer.rows.get_or_insert_default();
+        let rows: Vec<u32> = ids.iter().filter_map(|id| known.remove(id)).collect();
+        writer.state.deleted = writer.state.deleted.with(&rows);
+        self.publish(&writer);
+        Ok(rows.len())
+    }
+
+    /// Mends what removals left: links that lead to removed vectors are replaced, vectors that no link leads to any
+    /// more are linked again, and the rows of removed vectors are dropped once they are an eighth of all. Searches run
+    /// meanwhile. `proceed` hears the nodes done of those there are, and may stop; what is done then stays done.
+    ///
+    /// # Errors
+    /// If there is no memory to drop rows (the rest is done then), or an earlier change panicked.
+    pub fn repair(
+        &self,
+        executor: &dyn Executor,
+        proceed: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<Repaired, RemoveError> {
+        let mut writer = self.writer()?;
+        let State { space, graph, deleted, .. } = &mut writer.state;
+        graph.base.own()?;
+        graph.upper.own()?;
+        let mut repaired = Repaired { finished: true, ..Repaired::default() };
+        if self.params.kind.is_graph() {
+            repaired = repair::repair(graph, &*space, deleted, build_params(&self.params), executor, proceed);
+            self.publish(&writer);
+        }
+        let state = &writer.state;
+        let gone = state.deleted.count();
+        if repaired.finished && gone > 0 && gone * DROP_SHARE >= state.space.len() {
+            writer.state = state.compact()?;
+            writer.rows = None;
+            repaired.dropped = gone;
+            self.publish(&writer);
+        }
+        Ok(repaired)
+    }
+
+    /// Live vectors that no walk of the graph can reach; 0 after [`repair`](Self::repair) and after a large `add`.
+    ///
+    /// # Errors
+    /// If an earlier change panicked.
+    pub fn unreachable(&self) -> Result<usize, RemoveError> {
+        let writer = self.writer()?;
+        let State { space, graph, deleted, .. } = &writer.state;
+        let live = space.len() - deleted.count();
+        Ok(if graph.base.is_empty() { 0 } else { live - repair::reached(graph, deleted).1 })
+    }
+}
+
+impl State {
+    /// The same vectors without the deleted rows; those that stay keep their order, their ids and their links.
+    fn compact(&self) -> Result<State, crate::OutOfMemory> {
+        let rows: Vec<u32> =
+            (0..self.space.len() as u32).filter(|&row| !self.deleted.contains(row)).collect();
+        let mut ids = crate::memory::Column::new();
+        ids.reserve(rows.len())?;
+        ids.extend_with(rows.len(), |i| self.id(rows[i]));
+        // Positions that served as ids are ids from now on, and new vectors are numbered on.
+        let next_id = if self.ids.is_empty() { Some(self.space.len() as i64) } else { self.next_id };
+        let graph = if self.graph.base.is_empty() {
+            crate::hnsw::Graph::new(self.graph.m)
+        } else {
+            self.graph.keep(&rows)?
+        };
+        Ok(State { space: self.space.keep(&rows)?, graph, ids, deleted: RowSet::default(), next_id })
+    }
+}
