@@ -29,7 +29,7 @@ SETS = {
     "compiler_sve": ("-O3", "-ffast-math", "-march=armv8.2-a+sve"),
 }
 SVE_BITS = (128, 256, 512)
-PER_N = {"i4": 2, "u4": 2, "u8u4": 2, "u4bits": 8, "bits": 8}
+PER_N = {"i4": 2, "u4": 2, "i8u4": 2, "u8u4": 2, "u4bits": 8, "bits": 8}
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ FORMATS = {
     "u8": Format(8, 8),
     "i4": Format(4, 4, 2),
     "u4": Format(4, 4, 2),
+    "i8u4": Format(8, 4, 2),
     "u8u4": Format(8, 4, 2),
     "u4bits": Format(4, 1, 8),
     "bits": Format(1, 1, 8),

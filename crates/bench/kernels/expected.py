@@ -11,8 +11,8 @@ def decode(kind: str, data: numpy.ndarray, is_query: bool) -> numpy.ndarray:
     """The numbers that the bytes of a query or row stand for."""
     if kind.startswith("f32") and kind != "f32":
         kind = "f32" if is_query else kind[3:]
-    if kind == "u8u4":
-        kind = "u8" if is_query else "u4halves"
+    if kind in ("i8u4", "u8u4"):
+        kind = kind[:2] if is_query else "u4halves"
     match kind:
         case "bf16":
             return (data.view(numpy.uint16).astype(numpy.uint32) << 16).view("f4").astype(float)

@@ -11,7 +11,7 @@ from .contender import Contender, Prepared, Workplace
 from .native import Shape, table
 
 NAME = "Lanewise"
-INTEGER_TYPES = ("i8", "u8", "i4", "u4", "u8u4", "u4bits", "bits")
+INTEGER_TYPES = ("i8", "u8", "i4", "u4", "i8u4", "u8u4", "u4bits", "bits")
 
 
 class Variant(ctypes.Structure):

@@ -104,7 +104,7 @@ class TestExpected:
         assert expected.pair("dot", "i4", bytes_of(0xF2), bytes_of(0x37))[0] == -3 + 14
         assert expected.pair("dot", "u4", bytes_of(0xF2), bytes_of(0x37))[0] == 45 + 14
         # The query's first number meets the high half, its second the low half.
-        assert expected.pair("dot", "u8u4", bytes_of(5, 9), bytes_of(0x31))[0] == 15 + 9
+        assert expected.pair("dot", "i8u4", bytes_of(251, 9), bytes_of(0x31))[0] == -15 + 9
         planes = bytes_of(0b1, 0b11, 0b10, 0b10)
         assert expected.pair("dot", "u4bits", planes, bytes_of(0b11))[0] == 1 + 4 + 4 + 8
         assert expected.pair("hamming", "bits", bytes_of(0xF0), bytes_of(0x3C))[0] == 4

@@ -97,27 +97,15 @@ static inline svint32_t add8(svint32_t acc, svuint8_t q) {
 #include "metrics_sve.h"
 
 /* q[i] meets the high half of row byte i, q[n + i] the low one. */
-static inline svint32_t multiply_u8u4(svint32_t acc, svint8x2_t q, svuint8_t v) {
+static inline svint32_t multiply_i8u4(svint32_t acc, svint8x2_t q, svuint8_t v) {
     return multiply_s8(multiply_s8(acc, svget2_s8(q, 0), high(v)), svget2_s8(q, 1), low(v));
 }
 static inline svint32_t square_u8u4(svint32_t acc, svint8x2_t q, svuint8_t v) {
     return square_s8(square_s8(acc, svget2_s8(q, 0), high(v)), svget2_s8(q, 1), low(v));
 }
-static inline svint8x2_t load_u8u4(svbool_t pg, const uint8_t *q, size_t n) {
-    return svcreate2_s8(svld1_s8(pg, (const int8_t *)q), svld1_s8(pg, (const int8_t *)q + n));
+static inline svint8x2_t load_i8u4(svbool_t pg, const int8_t *q, size_t n) {
+    return svcreate2_s8(svld1_s8(pg, q), svld1_s8(pg, q + n));
 }
-#define LW_TYPE u8u4
-#define LW_NO_COSINE
-#define EACH 8
-#define VEC svuint8_t
-#define LOAD svld1_u8
-#define QVEC svint8x2_t
-#define LOADQ(pg, q, i, n) load_u8u4(pg, (q) + (i), n)
-#define DOT multiply_u8u4
-#define SQUARE square_u8u4
-#include "metrics_sve.h"
-
-#define LW_TYPE i4
 #define EACH 8
 #define VEC svuint8_t
 #define LOAD svld1_u8
@@ -125,6 +113,22 @@ static inline svint8x2_t load_u8u4(svbool_t pg, const uint8_t *q, size_t n) {
 #define ZERO REG_ZERO
 #define MERGE(x, y) svadd_s32_x(svptrue_b32(), x, y)
 #define SUM(acc) ((int32_t)svaddv_s32(svptrue_b32(), acc))
+#define QVEC svint8x2_t
+#define LOADQ(pg, q, i, n) load_i8u4(pg, (const int8_t *)(q) + (i), n)
+#define LW_TYPE i8u4
+#define LW_OP dot
+#define ADD(acc, q, v) multiply_i8u4(acc, q, v)
+#include "loops_sve.h"
+#undef LW_TYPE
+#define LW_TYPE u8u4
+#define LW_OP l2
+#define ADD(acc, q, v) square_u8u4(acc, q, v)
+#include "loops_sve.h"
+
+#undef LW_TYPE
+#undef QVEC
+#undef LOADQ
+#define LW_TYPE i4
 #define LW_OP l2
 #define ADD(acc, q, v) square_u4(acc, flip(q), flip(v))
 #include "loops_sve.h"

@@ -13,17 +13,17 @@
  * needs LW_NAMED runs only where LANEWISE_ISA names it.
  *
  * Types. f16 and bf16 are bit patterns of 16 bits. i4 (two's complement) and u4 hold two numbers a byte. In f32f16,
- * f32bf16, f32i8, f32u8 the query is f32. In u8u4 the query has a byte (0 to 15) for each of the row's numbers:
- * q[i] meets the high half of row byte i and q[n + i] the low half (Lucene's "single packed"). In u4bits the query is
- * four bit planes of n bytes, plane p worth 2^p a bit. Counts n are of row elements; of row bytes for i4, u4, u8u4,
- * bits and u4bits.
+ * f32bf16, f32i8, f32u8 the query is f32. In i8u4 and u8u4 the query has a byte (u8u4: 0 to 15) for each of the row's
+ * numbers: q[i] meets the high half of row byte i and q[n + i] the low half (Lucene's "single packed"). In u4bits the
+ * query is four bit planes of n bytes, plane p worth 2^p a bit. Counts n are of row elements; of row bytes for i4, u4,
+ * i8u4, u8u4, bits and u4bits.
  *
  * Results. dot = sum a*b. l2 = sum (a-b)^2. cosine = dot / sqrt(sum a^2 * sum b^2), 0 if a sum is 0, within -1 and 1;
  * for floats the squares must stay inside float. l1 = sum |a-b|. linf = max |a-b|. hamming = bits that differ.
  * jaccard = 1 - (bits in both / bits in either), 0 if there are none. A NaN anywhere makes a NaN.
  *
- * Bounds: integer sums stay inside int32 (131071 * 128^2 and 33025 * 255^2 are the last that do); floats have none,
- * LW_ANY; hamming counts 8 bits a byte. */
+ * Bounds: integer sums stay inside int32 (131071 * 128^2, 33025 * 255^2 and, two numbers a byte, 559240 * 2 * 15 * 128
+ * are the last that do); floats have none, LW_ANY; hamming counts 8 bits a byte. */
 #ifndef LW_LIST_H
 #define LW_LIST_H
 
@@ -59,7 +59,7 @@
     X(l2, i4, uint8_t, uint8_t, int32_t, 1, 4772185)                                                         \
     X(dot, u4, uint8_t, uint8_t, int32_t, 1, 4772185)                                                        \
     X(l2, u4, uint8_t, uint8_t, int32_t, 1, 4772185)                                                         \
-    X(dot, u8u4, uint8_t, uint8_t, int32_t, 2, 4772185)                                                      \
+    X(dot, i8u4, int8_t, uint8_t, int32_t, 2, 559240)                                                        \
     X(l2, u8u4, uint8_t, uint8_t, int32_t, 2, 4772185)                                                       \
     X(dot, u4bits, uint8_t, uint8_t, int32_t, 4, 17895697)                                                   \
     X(hamming, bits, uint8_t, uint8_t, int32_t, 1, 268435455)                                                \
@@ -103,7 +103,7 @@
     X(l2, i4, isa)                                                                                           \
     X(dot, u4, isa)                                                                                          \
     X(l2, u4, isa)                                                                                           \
-    X(dot, u8u4, isa)                                                                                        \
+    X(dot, i8u4, isa)                                                                                        \
     X(l2, u8u4, isa)                                                                                         \
     X(dot, u4bits, isa)                                                                                      \
     X(hamming, bits, isa)                                                                                    \
@@ -120,7 +120,7 @@
     X(l2, i4, isa)                                                                                           \
     X(dot, u4, isa)                                                                                          \
     X(l2, u4, isa)                                                                                           \
-    X(dot, u8u4, isa)                                                                                        \
+    X(dot, i8u4, isa)                                                                                        \
     X(l2, u8u4, isa)
 
 #include "list_arm.h"

@@ -56,12 +56,13 @@ static const struct lw_variant *chosen(enum lw_kernel kernel) {
     }
 #define ONE(name, element)                                                                                   \
     POINTER(name, one, int32_t, return best(a, b, n), const element *a, const element *b, size_t n)
+/* Lucene's bytes are 0 to 15, the same signed. */
+POINTER(dot_i8u4, one, int32_t, return best(a, b, n), const int8_t *a, const uint8_t *b, size_t n)
 
 ONE(dot_i8, int8_t)
 ONE(l2_i8, int8_t)
 ONE(dot_u8, uint8_t)
 ONE(l2_u8, uint8_t)
-ONE(dot_u8u4, uint8_t)
 ONE(l2_u8u4, uint8_t)
 ONE(dot_u4, uint8_t)
 ONE(l2_u4, uint8_t)
@@ -99,7 +100,7 @@ EXPORT int32_t int4SquareDistance(const uint8_t *a, const uint8_t *b, int32_t by
 /* The first operand has a number a byte, an even count of them; the second packs numbers i and bytes / 2 + i into the
  * high and the low half of byte i. */
 EXPORT int32_t int4DotProductSinglePacked(const uint8_t *unpacked, const uint8_t *packed, int32_t bytes) {
-    return CALL(dot_u8u4_one)(unpacked, packed, size(bytes) / 2);
+    return CALL(dot_i8u4_one)((const int8_t *)unpacked, packed, size(bytes) / 2);
 }
 EXPORT int32_t int4SquareDistanceSinglePacked(const uint8_t *unpacked, const uint8_t *packed, int32_t bytes) {
     return CALL(l2_u8u4_one)(unpacked, packed, size(bytes) / 2);
@@ -121,7 +122,7 @@ EXPORT int64_t int4DibitDotProduct(const uint8_t *q, const uint8_t *d, int32_t b
     return low + 2 * (int64_t)CALL(dot_u4bits_one)(q, d + plane, plane);
 }
 
-POINTER(dot_u8u4, ids, void, best(q, base, stride, ids, count, n, out), const uint8_t *q, const uint8_t *base,
+POINTER(dot_i8u4, ids, void, best(q, base, stride, ids, count, n, out), const int8_t *q, const uint8_t *base,
         size_t stride, const uint32_t *ids, size_t count, size_t n, int32_t *out)
 
 /* One query of 2 * packedLength bytes against `count` rows of packedLength, `stride` bytes apart (Lucene keeps 16
@@ -129,6 +130,7 @@ POINTER(dot_u8u4, ids, void, best(q, base, stride, ids, count, n, out), const ui
 EXPORT void int4DotProductSinglePackedBulk(const uint8_t *unpacked, const uint8_t *vectors, int32_t stride,
                                            const int32_t *ordinals, int32_t count, int32_t packedLength,
                                            int32_t *results) {
-    CALL(dot_u8u4_ids)
-    (unpacked, vectors, size(stride), (const uint32_t *)ordinals, size(count), size(packedLength), results);
+    CALL(dot_i8u4_ids)
+    ((const int8_t *)unpacked, vectors, size(stride), (const uint32_t *)ordinals, size(count),
+     size(packedLength), results);
 }

@@ -5,7 +5,7 @@
  *   LESS8(v)                  each byte less 8
  *   APART(x, y)               |x - y| of bytes 0 to 15
  *   EIGHTS                    bytes of 8
- *   MAC(acc, u, s, v, t)      acc plus u * s and v * t, bytes 0 to 15 times bytes -15 to 15
+ *   MAC(acc, u, s, v, t)      acc plus u * s and v * t, bytes 0 to 15 times signed bytes
  * The halves of a row are split as it is loaded, once for all queries. */
 
 typedef struct {
@@ -39,11 +39,22 @@ static inline REG lw_square_halves(REG acc, lw_halves x, lw_halves y) {
 #define LANES BYTES_LANES
 #define LOAD(p) lw_split(BYTES_LOAD(p))
 #define LOAD_TAIL(p, k) lw_split(BYTES_TAIL(p, k))
+#define ACC REG
+#define ZERO REG_ZERO
+#define MERGE(x, y) REG_ADD(x, y)
+#define SUM(acc) REG_SUM(acc)
+#define SUM4(accs, out) REG_SUM4(accs, out)
+#define LW_OP dot
+#define LW_TYPE i8u4
+#define ADD(acc, q, v) MAC(acc, (v).low, (q).low, (v).high, (q).high)
+#include "loops.h"
+/* Differences of numbers 0 to 15 fit a byte, those of any bytes would not. */
+#undef LW_TYPE
+#define LW_OP l2
 #define LW_TYPE u8u4
-#define LW_NO_COSINE
-#define DOT(acc, q, v) MAC(acc, (q).low, (v).low, (q).high, (v).high)
-#define SQUARE(acc, q, v) lw_square_halves(acc, q, v)
-#include "metrics.h"
+#define ADD(acc, q, v) lw_square_halves(acc, q, v)
+#include "loops.h"
+#include "forget.h"
 
 #define ACC REG
 #define ZERO REG_ZERO

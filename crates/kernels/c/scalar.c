@@ -126,7 +126,7 @@ DEFINE(l2, i4,
        SUM(square(low_signed(a[i]) - low_signed(b[i])) + square(high_signed(a[i]) - high_signed(b[i]))))
 DEFINE(dot, u4, SUM(low(a[i]) * low(b[i]) + high(a[i]) * high(b[i])))
 DEFINE(l2, u4, SUM(square(low(a[i]) - low(b[i])) + square(high(a[i]) - high(b[i]))))
-DEFINE(dot, u8u4, SUM(a[i] * high(b[i]) + a[n + i] * low(b[i])))
+DEFINE(dot, i8u4, SUM(a[i] * high(b[i]) + a[n + i] * low(b[i])))
 DEFINE(l2, u8u4, SUM(square(a[i] - high(b[i])) + square(a[n + i] - low(b[i]))))
 DEFINE(dot, u4bits,
        SUM(count(a[i] & b[i]) + 2 * count(a[n + i] & b[i]) + 4 * count(a[2 * n + i] & b[i]) +

@@ -13,7 +13,7 @@ type Tile<Q, O, R> =
 
 /// One operation on queries of elements `Q` and rows of elements `R`, bound to the variant that runs it.
 ///
-/// Lengths count row elements, which are bytes for `i4`, `u4`, `u8u4`, `bits` and `u4bits`; a query has
+/// Lengths count row elements, which are bytes for `i4`, `u4`, `i8u4`, `u8u4`, `bits` and `u4bits`; a query has
 /// [`per`](Kernel::per) elements for each. No call is longer than [`bound`](Kernel::bound).
 pub struct Kernel<Q, O, R = Q> {
     pub(crate) variant: &'static raw::Variant,
@@ -68,7 +68,7 @@ impl<Q, O, R> Kernel<Q, O, R> {
         self.bound
     }
 
-    /// Query elements for each row element: 1; 2 for `u8u4`; 4 for `u4bits`.
+    /// Query elements for each row element: 1; 2 for `i8u4` and `u8u4`; 4 for `u4bits`.
     pub fn per(&self) -> usize {
         self.per
     }

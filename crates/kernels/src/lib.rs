@@ -158,7 +158,7 @@ kernels! {
     l2_i4("l2", "i4"): Kernel<u8, i32>, "Squared Euclidean distance of signed 4-bit numbers, two a byte.";
     dot_u4("dot", "u4"): Kernel<u8, i32>, "Inner product of unsigned 4-bit numbers, two a byte.";
     l2_u4("l2", "u4"): Kernel<u8, i32>, "Squared Euclidean distance of unsigned 4-bit numbers, two a byte.";
-    dot_u8u4("dot", "u8u4"): Kernel<u8, i32>, "Inner product of a query of bytes (0 to 15) and unsigned 4-bit numbers, two a byte.";
+    dot_i8u4("dot", "i8u4"): Kernel<i8, i32, u8>, "Inner product of a query of signed bytes and unsigned 4-bit numbers, two a byte.";
     l2_u8u4("l2", "u8u4"): Kernel<u8, i32>, "Squared Euclidean distance of a query of bytes (0 to 15) and unsigned 4-bit numbers, two a byte.";
     dot_u4bits("dot", "u4bits"): Kernel<u8, i32>, "Inner product of a query of four bit planes and bits.";
     hamming_bits("hamming", "bits"): Kernel<u8, i32>, "Bits that differ of bit vectors packed eight to a byte.";

@@ -200,7 +200,7 @@ static const struct lw_limit_step steps[] = {
     {"l2", "u8u4", "avx512vnni", NEEDVNNI, "3 and or shift, 2 (sub, abs, dpbusd)", l2_u4},
     {"dot", "u4", "avx512vnni", NEEDVNNI, "3 and or shift, 2 dpbusd", dot_u4},
     {"dot", "i4", "avx512vnni", NEEDVNNI, "3 and or shift, 2 dpbusd", dot_u4},
-    {"dot", "u8u4", "avx512vnni", NEEDVNNI, "3 and or shift, 2 dpbusd", dot_u4},
+    {"dot", "i8u4", "avx512vnni", NEEDVNNI, "3 and or shift, 2 dpbusd", dot_u4},
     {"hamming", "bits", "avx512vpopcntdq", NEEDCOUNTS, "xor, vpopcntq, add", hamming_bits},
     {"jaccard", "bits", "avx512vpopcntdq", NEEDCOUNTS, "and, or, 2 (vpopcntq, add)", jaccard_bits},
     {"dot", "u4bits", "avx512vpopcntdq", NEEDCOUNTS, "4 (and, vpopcntq, add)", dot_u4bits},

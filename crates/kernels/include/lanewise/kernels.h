@@ -86,7 +86,7 @@ enum lw_kernel {
     LW_l2_i4,
     LW_dot_u4,
     LW_l2_u4,
-    LW_dot_u8u4,
+    LW_dot_i8u4,
     LW_l2_u8u4,
     LW_dot_u4bits,
     LW_hamming_bits,
@@ -448,13 +448,13 @@ LW_API void lw_l2_u4_ids(const uint8_t *q, const uint8_t *base, size_t stride, c
 LW_API void lw_l2_u4_tile(const uint8_t *q, size_t q_stride, size_t queries, const uint8_t *base,
                           size_t stride, size_t count, size_t n, int32_t *out, size_t out_stride);
 
-/* dot, u8u4: n up to 4772185. */
-LW_API int32_t lw_dot_u8u4(const uint8_t *a, const uint8_t *b, size_t n);
-LW_API void lw_dot_u8u4_rows(const uint8_t *q, const uint8_t *base, size_t stride, size_t count, size_t n,
+/* dot, i8u4: n up to 559240. */
+LW_API int32_t lw_dot_i8u4(const int8_t *a, const uint8_t *b, size_t n);
+LW_API void lw_dot_i8u4_rows(const int8_t *q, const uint8_t *base, size_t stride, size_t count, size_t n,
                              int32_t *out);
-LW_API void lw_dot_u8u4_ids(const uint8_t *q, const uint8_t *base, size_t stride, const uint32_t *ids,
+LW_API void lw_dot_i8u4_ids(const int8_t *q, const uint8_t *base, size_t stride, const uint32_t *ids,
                             size_t count, size_t n, int32_t *out);
-LW_API void lw_dot_u8u4_tile(const uint8_t *q, size_t q_stride, size_t queries, const uint8_t *base,
+LW_API void lw_dot_i8u4_tile(const int8_t *q, size_t q_stride, size_t queries, const uint8_t *base,
                              size_t stride, size_t count, size_t n, int32_t *out, size_t out_stride);
 
 /* l2, u8u4: n up to 4772185. */

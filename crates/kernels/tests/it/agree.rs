@@ -53,7 +53,7 @@ macro_rules! every_kernel {
         all.l2_i4.iter().for_each(|k| $test(k));
         all.dot_u4.iter().for_each(|k| $test(k));
         all.l2_u4.iter().for_each(|k| $test(k));
-        all.dot_u8u4.iter().for_each(|k| $test(k));
+        all.dot_i8u4.iter().for_each(|k| $test(k));
         all.l2_u8u4.iter().for_each(|k| $test(k));
         all.dot_u4bits.iter().for_each(|k| $test(k));
         all.hamming_bits.iter().for_each(|k| $test(k));

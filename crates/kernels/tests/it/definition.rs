@@ -150,7 +150,7 @@ impl Name {
                 };
                 all(&pair, 2)
             }
-            "u8u4" => {
+            "i8u4" | "u8u4" => {
                 let pair = |i: usize| {
                     let b = byte(r[i].value());
                     let (high, low) =

@@ -9,7 +9,7 @@ enum Subject {
   // No kernel of its own serves it, so it goes by Lucene's name.
   INT4_DOT(Int4Dot.class, "int4DotProduct", "int4 dot, one a byte", false, false),
   INT4_DOT_SINGLE_PACKED(
-      Int4DotSinglePacked.class, "dot_u8u4", "int4 dot, single packed", false, false),
+      Int4DotSinglePacked.class, "dot_i8u4", "int4 dot, single packed", false, false),
   HAMMING(Hamming.class, "hamming_bits", "Hamming, bits", false, true),
   FLOAT32_DOT(Float32Dot.class, "dot_f32", "float dot", false, true);
 
