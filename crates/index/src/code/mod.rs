@@ -11,7 +11,7 @@
 //! backwards: b, m, p, as many as the code needs (for `i8` one or none, and m is 1). Kernels run over the whole row;
 //! past the code the query is zero, so floats add nothing and no loop has a tail. A row is 32 bytes or a multiple of 64.
 //!
-//! A coder never changes once it is trained. What it makes of a vector is the same bytes on every machine.
+//! A coder never changes once it is trained. What it makes of a vector, and every key, is the same on every machine.
 
 mod parameters;
 mod plain;
@@ -155,7 +155,7 @@ impl Coder {
             let stride = stride_of(code, metric, dim);
             let trial = Trial::default();
             let mut coder = Coder { code, metric, dim, stride, kernels, seed, form, trial };
-            coder.trial = trial::run(&coder, &kernels, sample);
+            coder.trial = trial::run(&coder, sample);
             coder
         };
         let rabitq = |levels| RaBitQ::new(levels, metric, scalar::means(dim, sample), seed);
@@ -231,7 +231,6 @@ impl Coder {
     /// Writes the row of `vector` and says whether the code reaches all of it; what it does not is clipped (`i8` alone).
     pub(crate) fn encode(&self, vector: &[f32], row: &mut [u8], scratch: &mut Vec<f32>) -> bool {
         assert_eq!((vector.len(), row.len()), (self.dim, self.stride));
-        row.fill(0);
         match &self.form {
             Form::Scalar(scalar) => scalar.encode(vector, row, scratch),
             Form::RaBitQ(rabitq) => {

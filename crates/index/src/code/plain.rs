@@ -24,6 +24,11 @@ pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum(a, b, |x, y| x * y)
 }
 
+/// Sum of the squared differences.
+pub(super) fn l2(a: &[f32], b: &[f32]) -> f32 {
+    sum(a, b, |x, y| (x - y) * (x - y))
+}
+
 /// Sum of the magnitudes.
 pub(super) fn norm1(a: &[f32]) -> f32 {
     sum(a, a, |x, _| x.abs())

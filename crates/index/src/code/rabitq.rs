@@ -147,8 +147,8 @@ impl RaBitQ {
     }
 
     fn signed_bytes(&self, z: &[f32], query: &mut [u8]) -> (f32, Terms) {
-        let reach = most(z);
-        let step = if reach > 0.0 { reach / 127.0 } else { 1.0 };
+        // Not so small that its inverse is infinite: a query may be its centre.
+        let step = (most(z) / 127.0).max(f32::MIN_POSITIVE);
         let inverse = 1.0 / step;
         let (high, low) = query.split_at_mut(query.len() / 2);
         let half = z.len().div_ceil(2);

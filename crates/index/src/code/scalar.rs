@@ -90,6 +90,7 @@ impl Scalar {
     /// Whether all of `vector` is within what the bytes reach.
     pub(super) fn encode(&self, vector: &[f32], row: &mut [u8], scratch: &mut Vec<f32>) -> bool {
         let y = self.rotated(vector, scratch);
+        row.fill(0);
         let inverse = 1.0 / self.scale;
         let mut outside = false;
         for ((code, y), o) in row.iter_mut().zip(y).zip(&self.offset) {
@@ -122,8 +123,8 @@ impl Scalar {
     }
 
     fn prepare_product(&self, y: &[f32], query: &mut [u8]) -> Terms {
-        let reach = most(y);
-        let step = if reach > 0.0 { reach / MOST } else { 1.0 };
+        // Not so small that its inverse is infinite: a query may be zero.
+        let step = (most(y) / MOST).max(f32::MIN_POSITIVE);
         quantise(y, step, query);
         Terms { a: self.nearest() - dot(y, &self.offset), c: -step * self.scale, ..Terms::default() }
     }

@@ -542,13 +542,52 @@ fn residuals_of_lists() {
     }
 }
 
-/// The same bytes on every machine.
+/// The same bytes and keys on every machine and instruction set.
 #[test]
 fn codes_are_the_same_everywhere() {
-    let x: Vec<f32> = (0..100 * 50).map(|i| ((i * 7919 + i / 50 * 31) % 1009) as f32 / 100.0 - 5.0).collect();
+    let dim = 50;
+    let x: Vec<f32> =
+        (0..100 * dim).map(|i| ((i * 7919 + i / dim * 31) % 1009) as f32 / 100.0 - 5.0).collect();
     let hash = |bytes: &[u8]| {
-        bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+        let step = |h: u64, &b: &u8| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3);
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, step)
     };
-    let hashes = CODES.map(|code| hash(&encoded(code, Metric::L2, 50, &x, 1, true).1));
-    assert_eq!(hashes, [0x9ef0_20d7_1d56_06de, 0xfcb7_47fe_100d_fb15, 0xc122_ffe7_fec8_56fe], "{hashes:x?}");
+    let hashes = CODES.map(|code| {
+        let (coder, rows) = encoded(code, Metric::L2, dim, &x, 1, true);
+        let (mut probe, mut keys) = (CodeProbe::new(), [0; 100]);
+        coder.prepare(&x[dim..2 * dim], &mut probe);
+        coder.keys_from(&probe, &rows, 100, 0, &mut keys);
+        (hash(&rows), hash(&keys.map(i32::to_le_bytes).concat()))
+    });
+    let expected = [
+        (0x9ef0_20d7_1d56_06de, 0x2cb4_76c9_a5ac_adee),
+        (0xfcb7_47fe_100d_fb15, 0x5230_5026_2d06_3400),
+        (0xc122_ffe7_fec8_56fe, 0xa900_2530_5232_b53e),
+    ];
+    assert_eq!(hashes, expected, "{hashes:x?}");
+}
+
+/// A query that is zero, or the mean of all vectors, has finite distances.
+#[test]
+fn queries_without_direction() {
+    let (dim, count) = (40, 50);
+    for (code, metric) in
+        CODES.into_iter().flat_map(|code| [(code, Metric::L2), (code, Metric::InnerProduct)])
+    {
+        let x = vectors(Shape::Gaussian, metric, dim, count, 6);
+        let (coder, rows) = encoded(code, metric, dim, &x, 1, false);
+        for q in [vec![0.0; dim], scalar::means(dim, &x)] {
+            let (mut probe, mut keys) = (CodeProbe::new(), vec![0; count]);
+            coder.prepare(&q, &mut probe);
+            coder.keys_from(&probe, &rows, count, 0, &mut keys);
+            for (x, &key) in x.chunks_exact(dim).zip(&keys) {
+                let (got, truth) = (f64::from(coder.distance(key)), distance(metric, &q, x));
+                let size = (product(&wide(&q), &wide(&q)) * product(&wide(x), &wide(x))).sqrt();
+                assert!(
+                    (got - truth).abs() <= 0.7 * size + 0.1 * (1.0 + truth.abs()),
+                    "{code:?} {metric:?}: {got}, {truth}"
+                );
+            }
+        }
+    }
 }

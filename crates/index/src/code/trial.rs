@@ -1,11 +1,11 @@
 //! How well a code orders the vectors that it was fitted to, tried on some of them; and what follows from that.
 //!
-//! The decisions are pure functions of what was measured. Queries are stored vectors, each compared with all the others
+//! The decisions are pure functions of what was measured, which is the same on every machine. Queries are stored vectors, each compared with all the others
 //! taken: what real queries of another kind would suffer is not seen.
 
+use super::plain::{dot, l2};
 use super::{CodeProbe, Coder};
 use crate::space::{Metric, float_of};
-use lanewise_kernels::{Kernels, Rows};
 use std::fmt;
 
 /// Candidates for each result: how many times more are taken by code, to be ordered again by the stored vectors.
@@ -83,7 +83,7 @@ pub(super) fn spread(dim: usize, sample: &[f32], most: usize) -> Vec<f32> {
     (0..taken).flat_map(|i| &sample[i * count / taken * dim..][..dim]).copied().collect()
 }
 
-pub(super) fn run(coder: &Coder, kernels: &Kernels, sample: &[f32]) -> Trial {
+pub(super) fn run(coder: &Coder, sample: &[f32]) -> Trial {
     let vectors = spread(coder.dim, sample, VECTORS);
     let count = vectors.len() / coder.dim;
     let k = K.min(count / 8).max(1);
@@ -99,7 +99,9 @@ pub(super) fn run(coder: &Coder, kernels: &Kernels, sample: &[f32]) -> Trial {
     let (mut true_distances, mut keys) = (vec![0.0f32; count], vec![0; count]);
     for query in (0..queries).map(|i| i * count / queries) {
         let x = &vectors[query * coder.dim..][..coder.dim];
-        distances(coder.metric, kernels, x, &vectors, &mut true_distances);
+        for (to, y) in true_distances.iter_mut().zip(vectors.chunks_exact(coder.dim)) {
+            *to = distance(coder.metric, x, y);
+        }
         coder.prepare(x, &mut probe);
         coder.keys_from(&probe, &rows, count, 0, &mut keys);
         let nearest = order(query, &true_distances);
@@ -127,18 +129,13 @@ pub(super) fn run(coder: &Coder, kernels: &Kernels, sample: &[f32]) -> Trial {
     }
 }
 
-/// Distances between `query` and each of `vectors`, by the stored numbers.
-fn distances(metric: Metric, kernels: &Kernels, query: &[f32], vectors: &[f32], to: &mut [f32]) {
-    // SAFETY: floats as the bytes that they are.
-    let bytes = unsafe { std::slice::from_raw_parts(vectors.as_ptr().cast::<u8>(), size_of_val(vectors)) };
-    let dim = query.len();
-    let rows = Rows::new(bytes, 4 * dim, to.len(), dim);
-    if metric == Metric::L2 {
-        return kernels.l2_f32.rows(query, rows, 0, to);
+/// The distance by the vectors' own numbers.
+fn distance(metric: Metric, a: &[f32], b: &[f32]) -> f32 {
+    match metric {
+        Metric::L2 => l2(a, b),
+        Metric::Cosine => 1.0 - dot(a, b),
+        _ => -dot(a, b),
     }
-    kernels.dot_f32.rows(query, rows, 0, to);
-    let nearest = if metric == Metric::Cosine { 1.0 } else { 0.0 };
-    to.iter_mut().for_each(|distance| *distance = nearest - *distance);
 }
 
 /// All but `query`, nearest first.
