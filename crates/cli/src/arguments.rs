@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lanewise_bench::dataset::Elements;
 use lanewise_engine::Threads;
-use lanewise_engine::index::{Dtype, Kind, Metric, Params};
+use lanewise_engine::index::{Code, Dtype, Kind, Metric, Params};
 use std::num::NonZeroUsize;
 
 /// What kind of index to make.
@@ -18,6 +18,9 @@ pub(crate) struct IndexArguments {
     /// How near vectors are found
     #[arg(long, value_parser = one_of(&Kind::ALL, Kind::name), default_value = Kind::Hnsw.name())]
     kind: Kind,
+    /// What searches walk on, smaller than the vectors, from which results are then ordered
+    #[arg(long, value_parser = one_of(&Code::ALL, Code::name), default_value = Code::None.name())]
+    code: Code,
     /// HNSW: links of a vector
     #[arg(long, value_parser = clap::value_parser!(u16).range(2..=512), default_value = "16")]
     m: u16,
@@ -48,6 +51,7 @@ impl IndexArguments {
             metric,
             dtype,
             kind: self.kind,
+            code: self.code,
             m: self.m.into(),
             ef_construction: self.ef_construction as usize,
             seed: self.seed,

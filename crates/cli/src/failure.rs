@@ -86,9 +86,7 @@ impl From<CreateError> for Failure {
     fn from(error: CreateError) -> Self {
         match error {
             CreateError::Isa(_) => Failure::Failed(error.to_string()),
-            CreateError::Vector(_) | CreateError::M { .. } | CreateError::EfConstruction { .. } => {
-                Failure::Usage(error.to_string())
-            }
+            _ => Failure::Usage(error.to_string()),
         }
     }
 }

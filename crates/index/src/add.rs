@@ -1,7 +1,9 @@
 //! Adding vectors and replacing them: check everything, reserve all memory, append, link; publish batch by batch.
 
+use crate::coded::{CodeFailure, Coded};
 use crate::error::AddError;
 use crate::executor::Executor;
+use crate::filter::RowSet;
 use crate::hnsw::{Graph, build, repair};
 use crate::index::{Index, State, Writer};
 use crate::memory::OutOfMemory;
@@ -86,6 +88,19 @@ impl Index {
         state.space.append(vectors);
         state.ids.extend_with(positions, |position| position as i64);
         state.ids.extend(&ids);
+        if let Err(failure) =
+            Coded::update(&mut state.coded, self.params.code, &state.space, self.params.seed, executor)
+        {
+            state.space.truncate(before);
+            if let Some(coded) = &mut state.coded {
+                coded.truncate(before);
+            }
+            state.ids.truncate(state.ids.len() - positions - ids.len());
+            return Err(match failure {
+                CodeFailure::Code(error) => error.into(),
+                CodeFailure::Memory(error) => error.into(),
+            });
+        }
         let deleted = state.deleted.clone();
         let gone = |done: usize| {
             let rows: Vec<u32> =
@@ -94,11 +109,12 @@ impl Index {
         };
         let (done, counts) = if self.params.kind.is_graph() {
             state.graph.append(before as u32, &heights);
-            let State { space, graph, ids, .. } = state;
+            let State { space, coded, graph, ids, .. } = state;
             let mut report = |graph: &Graph, done: usize| {
                 if done > before {
                     let view = State {
                         space: space.view(done),
+                        coded: coded.as_ref().map(|coded| coded.view(done)),
                         graph: graph.view(done, graph.entry),
                         ids: ids.view(done.min(ids.len())),
                         deleted: gone(done),
@@ -108,11 +124,10 @@ impl Index {
                 }
                 proceed(done - before)
             };
-            let linked = build::link(graph, &*space, build, before, executor, &mut report);
-            if linked.0 == before + count && count * CONNECT_SHARE >= linked.0 {
-                repair::connect(graph, &*space, &deleted, build);
+            match coded.as_ref().filter(|coded| coded.builds()) {
+                Some(coded) => link(graph, coded, &deleted, build, before, executor, &mut report),
+                None => link(graph, &*space, &deleted, build, before, executor, &mut report),
             }
-            linked
         } else {
             (before + count, Counts::default())
         };
@@ -128,6 +143,24 @@ impl Index {
         }
         Ok(counts)
     }
+}
+
+/// Links the nodes from `before` on; how many nodes are linked then, and the work done.
+fn link<C: Compare>(
+    graph: &mut Graph,
+    space: &C,
+    deleted: &RowSet,
+    params: build::Params,
+    before: usize,
+    executor: &dyn Executor,
+    proceed: &mut dyn FnMut(&Graph, usize) -> ControlFlow<()>,
+) -> (usize, Counts) {
+    let linked = build::link(graph, space, params, before, executor, proceed);
+    let all = space.len();
+    if linked.0 == all && (all - before) * CONNECT_SHARE >= all {
+        repair::connect(graph, space, deleted, params);
+    }
+    linked
 }
 
 pub(crate) fn build_params(params: &Params) -> build::Params {
@@ -191,6 +224,9 @@ impl Writer {
     fn settle(&mut self, before: usize, done: usize, ids: &[i64]) {
         let state = &mut self.state;
         state.space.truncate(done);
+        if let Some(coded) = &mut state.coded {
+            coded.truncate(done);
+        }
         state.graph.truncate(done);
         state.ids.truncate(done);
         let added = done - before;

@@ -1,5 +1,6 @@
 //! What can be wrong with what a caller brings. Each message names the argument and the remedy.
 
+use crate::code::CodeError;
 use crate::memory::OutOfMemory;
 
 /// A vector, or the shape of a set of vectors, that an index cannot take.
@@ -38,6 +39,8 @@ pub enum VectorError {
 pub enum CreateError {
     #[error(transparent)]
     Vector(#[from] VectorError),
+    #[error("code={code:?} has nothing to make smaller of bits: use code=\"none\"")]
+    CodeOfBits { code: &'static str },
     #[error("m={m} is not between 2 and 512")]
     M { m: usize },
     #[error("ef_construction={ef} is not between 1 and 65536")]
@@ -75,6 +78,8 @@ pub enum AddError {
     Memory(#[from] OutOfMemory),
     #[error(transparent)]
     Broken(#[from] Broken),
+    #[error(transparent)]
+    Code(#[from] CodeError),
     #[error("cancelled: the first {added} of {total} vectors were added and can be searched")]
     Cancelled { added: usize, total: usize },
 }
@@ -105,6 +110,8 @@ pub enum SearchError {
     Epsilon,
     #[error("epsilon is a share of a distance, which metric \"ip\" does not have: use ef_search")]
     EpsilonOfInnerProduct,
+    #[error("oversample is not between 1 and 1000: 2 to 10 is usual")]
+    Oversample,
     #[error("the filter was made for another state of the index: make it anew")]
     Filter,
 }

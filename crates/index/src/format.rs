@@ -4,6 +4,8 @@
 //! CRC32C. So opening is: check everything once, then read in place. Nothing is allocated by a length that the file
 //! claims, and links are checked to lead to nodes that exist, so that no file can lead a search outside its memory.
 
+use crate::code::{Code, Coder, ParametersError};
+use crate::coded::Coded;
 use crate::error::{Broken, CreateError};
 use crate::filter::RowSet;
 use crate::hnsw::Graph;
@@ -17,8 +19,8 @@ use crate::vectors::{Dtype, Metric};
 use crc_fast::{CrcAlgorithm, checksum};
 use lanewise_kernels::{ALIGN, Kernels};
 use std::ops::Range;
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, MutexGuard};
 
 #[cfg(target_endian = "big")]
 compile_error!("columns are written and mapped as little-endian numbers");
@@ -28,8 +30,18 @@ const VERSION: u32 = 2;
 const TABLE: usize = 128;
 const TABLE_ENTRY: usize = 32;
 /// The sections in their order; version 1 has the first seven.
-const SECTIONS: [&str; 8] =
-    ["vectors", "corrections", "ids", "links", "pilots", "starts", "upper links", "deleted rows"];
+const SECTIONS: [&str; 10] = [
+    "vectors",
+    "corrections",
+    "ids",
+    "links",
+    "pilots",
+    "starts",
+    "upper links",
+    "deleted rows",
+    "code parameters",
+    "code rows",
+];
 
 /// Bytes of the header, and number of sections, of a version.
 fn shape(version: u32) -> Option<(usize, usize)> {
@@ -61,6 +73,8 @@ pub enum FormatError {
     Invalid { what: &'static str },
     #[error(transparent)]
     Parameters(#[from] CreateError),
+    #[error("{0}; restore the file from a copy or build it anew")]
+    Code(#[from] ParametersError),
 }
 
 /// An index as the parts of its file, in order; nothing is copied.
@@ -118,12 +132,14 @@ impl Index {
         for (i, field) in fields.iter().enumerate() {
             header[16 + 8 * i..][..8].copy_from_slice(&field.to_le_bytes());
         }
-        header[64..67].copy_from_slice(&[p.kind as u8, p.dtype as u8, p.metric as u8]);
-        let State { graph, next_id, .. } = &writer.state;
+        header[64..68].copy_from_slice(&[p.kind as u8, p.dtype as u8, p.metric as u8, p.code as u8]);
+        let State { graph, next_id, coded, .. } = &writer.state;
         header[68..72].copy_from_slice(&graph.entry.to_le_bytes());
         header[72..76].copy_from_slice(&graph.first.to_le_bytes());
         header[76..80].copy_from_slice(&u32::from(next_id.is_some()).to_le_bytes());
         header[80..88].copy_from_slice(&next_id.unwrap_or(0).to_le_bytes());
+        let fitted = coded.as_ref().map_or(0, |coded| coded.fitted as u64);
+        header[88..96].copy_from_slice(&fitted.to_le_bytes());
         let sum = crc(&header[..HEADER - 4]);
         header[HEADER - 4..].copy_from_slice(&sum.to_le_bytes());
         Ok(Image { writer, header })
@@ -167,6 +183,7 @@ impl Index {
         };
         check_graph(&graph, if params.kind.is_graph() { count } else { 0 })
             .map_err(|what| FormatError::Invalid { what })?;
+        let coded = coded(&file, &sections, &header, *space.kernels())?;
         let deleted = deleted(bytes, sections.get(7), count)?;
         let numbered =
             header.next_id.is_none_or(|next| !sections[2].is_empty() && (0..1 << 62).contains(&next));
@@ -177,7 +194,14 @@ impl Index {
         }
         Ok(Index::from_state(
             params,
-            State { space, graph, ids: column(&file, &sections[2])?, deleted, next_id: header.next_id },
+            State {
+                space,
+                coded,
+                graph,
+                ids: column(&file, &sections[2])?,
+                deleted,
+                next_id: header.next_id,
+            },
         ))
     }
 }
@@ -185,6 +209,29 @@ impl Index {
 fn column<T: Plain>(file: &FileBytes, range: &Range<usize>) -> Result<Column<T>, FormatError> {
     let column = Column::map(file, range.clone());
     column.ok_or(FormatError::Invalid { what: "a section holds no whole number of elements" })
+}
+
+/// The rows of the traversal code, if there are any yet.
+fn coded(
+    file: &FileBytes,
+    sections: &[Range<usize>],
+    header: &Header,
+    kernels: Kernels,
+) -> Result<Option<Coded>, FormatError> {
+    let Header { params, count, fitted, .. } = header;
+    let [.., parameters, rows] = sections else { unreachable!("every version has more than two sections") };
+    if sections.len() < SECTIONS.len() || (parameters.is_empty() && rows.is_empty()) {
+        return Ok(None);
+    }
+    if params.code == Code::None || *fitted == 0 {
+        return Err(FormatError::Invalid { what: "rows of a code that it does not have" });
+    }
+    let bytes = &(**file).as_ref()[parameters.clone()];
+    let coder = Coder::from_parameters(params.code, params.metric, params.dim, kernels, bytes)?;
+    if count.checked_mul(coder.stride()) != Some(rows.len()) {
+        return Err(FormatError::Invalid { what: "the code rows' number is not that of the vectors" });
+    }
+    Ok(Some(Coded::new(Arc::new(coder), params.metric, column(file, rows)?, *fitted, *count)))
 }
 
 /// The set of deleted rows, of which there are few enough bytes to be copied.
@@ -203,6 +250,7 @@ struct Header {
     entry: u32,
     first: u32,
     next_id: Option<i64>,
+    fitted: usize,
     bytes: usize,
     table: Vec<(u64, u64, u32)>,
 }
@@ -239,6 +287,7 @@ impl Header {
             metric: *Metric::ALL.get(usize::from(header[66])).ok_or(invalid("unknown metric"))?,
             dtype: *Dtype::ALL.get(usize::from(header[65])).ok_or(invalid("unknown element type"))?,
             kind: *Kind::ALL.get(usize::from(header[64])).ok_or(invalid("unknown kind"))?,
+            code: *Code::ALL.get(usize::from(header[67])).ok_or(invalid("unknown code"))?,
             m: size(40)?,
             ef_construction: size(48)?,
             seed: u64_at(56),
@@ -251,6 +300,7 @@ impl Header {
             entry: u32_at(68),
             first: u32_at(72),
             next_id: (u32_at(76) != 0).then(|| u64_at(80) as i64),
+            fitted: if version == Some(1) { 0 } else { size(88)? },
             bytes: header.len(),
             table: table.collect(),
         })

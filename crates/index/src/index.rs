@@ -11,6 +11,7 @@
 //! | `image` (save) | a change | the writer's state |
 //! | dropping the last reader of an old view | nothing | frees memory that the index has outgrown |
 
+use crate::coded::Coded;
 use crate::error::{Broken, CreateError};
 use crate::filter::RowSet;
 use crate::hnsw::Graph;
@@ -33,6 +34,8 @@ pub struct Stats {
     pub len: usize,
     /// Bytes of the vectors with their padding and norms.
     pub vector_bytes: usize,
+    /// Bytes of the traversal code's rows.
+    pub code_bytes: usize,
     /// Bytes of the graph's links.
     pub graph_bytes: usize,
     /// Bytes of ids given by the user.
@@ -44,6 +47,8 @@ pub struct Stats {
 /// All that a search reads: the writer's own, or a view of it.
 pub(crate) struct State {
     pub(crate) space: Space,
+    /// Rows of the traversal code, once there are enough vectors for one.
+    pub(crate) coded: Option<Coded>,
     pub(crate) graph: Graph,
     /// Ids given by the user, in the order of the vectors; empty if a vector's id is its position.
     pub(crate) ids: Column<i64>,
@@ -69,6 +74,7 @@ impl State {
     pub(crate) fn view(&self, count: usize, entry: u32) -> State {
         State {
             space: self.space.view(count),
+            coded: self.coded.as_ref().map(|coded| coded.view(count)),
             graph: self.graph.view(if self.graph.base.is_empty() { 0 } else { count }, entry),
             ids: self.ids.view(count.min(self.ids.len())),
             deleted: self.deleted.clone(),
@@ -77,8 +83,9 @@ impl State {
     }
 
     /// The bytes of each part, as a file holds them.
-    pub(crate) fn parts(&self) -> [&[u8]; 8] {
-        let graph = &self.graph;
+    pub(crate) fn parts(&self) -> [&[u8]; 10] {
+        let State { graph, coded, .. } = self;
+        let coded = coded.as_ref();
         [
             self.space.rows.bytes(),
             self.space.corrections.bytes(),
@@ -88,6 +95,8 @@ impl State {
             graph.starts.bytes(),
             graph.upper.bytes(),
             self.deleted.bytes(),
+            coded.map_or(&[], |coded| &coded.parameters),
+            coded.map_or(&[], |coded| coded.rows.bytes()),
         ]
     }
 }
@@ -128,6 +137,7 @@ impl Index {
             params,
             State {
                 space,
+                coded: None,
                 graph: Graph::new(params.m),
                 ids: Column::new(),
                 deleted: RowSet::default(),
@@ -183,9 +193,10 @@ impl Index {
     /// What the index holds, and the bytes of each part, in memory or in the file it was opened from.
     pub fn stats(&self) -> Stats {
         let state = self.current.load();
-        let [rows, corrections, ids, links, pilots, starts, upper, _] = state.parts();
+        let [rows, corrections, ids, links, pilots, starts, upper, _, _, code_rows] = state.parts();
         Stats {
             len: state.len(),
+            code_bytes: code_rows.len(),
             vector_bytes: rows.len() + corrections.len(),
             graph_bytes: links.len() + pilots.len() + starts.len() + upper.len(),
             id_bytes: ids.len(),
@@ -198,12 +209,28 @@ impl Index {
         let state = self.current.load();
         // Relaxed: a figure that nothing else depends on.
         let known = self.known_bytes.load(Ordering::Relaxed);
-        state.space.owned_bytes() + state.graph.owned_bytes() + state.ids.owned_bytes() + known
+        state.space.owned_bytes()
+            + state.coded.as_ref().map_or(0, |coded| coded.rows.owned_bytes())
+            + state.graph.owned_bytes()
+            + state.ids.owned_bytes()
+            + known
     }
 
     /// The instruction set of each kernel slot.
     pub fn slots(&self) -> Vec<Slot> {
         self.current.load().space.kernels().slots()
+    }
+
+    /// What the traversal code is and what recall it costs, measured on a sample when it was fitted; `None` without a code
+    /// or while there are too few vectors for one. See also [`coarse`](Self::coarse).
+    pub fn code_report(&self) -> Option<String> {
+        self.current.load().coded.as_ref().map(|coded| coded.coder.describe())
+    }
+
+    /// Whether the traversal code orders the vectors so poorly that even 16 candidates a result lose more than 1 % of the
+    /// results, by its trial on a sample: a finer code is then the better choice.
+    pub fn coarse(&self) -> bool {
+        self.current.load().coded.as_ref().is_some_and(Coded::coarse)
     }
 
     /// Name of the instruction-set level in use.

@@ -3,8 +3,8 @@
 //! This crate never spawns a thread, does I/O or reads a clock: threads come as an [`Executor`], a file as its bytes.
 
 mod add;
-#[cfg_attr(not(test), expect(dead_code, reason = "the index joins it next"))]
 mod code;
+mod coded;
 mod error;
 mod executor;
 mod filter;
@@ -22,8 +22,8 @@ mod space;
 mod vectors;
 mod visited;
 
-pub use error::{AddError, Broken, CreateError, RemoveError, SearchError, VectorError};
 pub use code::{Code, CodeError, ParametersError};
+pub use error::{AddError, Broken, CreateError, RemoveError, SearchError, VectorError};
 pub use executor::{Executor, Inline};
 pub use filter::Filter;
 pub use format::{FormatError, Image};

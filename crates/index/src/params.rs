@@ -1,5 +1,6 @@
 //! What an index is made for.
 
+use crate::code::Code;
 use crate::error::CreateError;
 use crate::vectors::{Dtype, Metric};
 
@@ -37,22 +38,26 @@ pub struct Params {
     pub dtype: Dtype,
     /// How near vectors are found.
     pub kind: Kind,
+    /// What searches walk on.
+    pub code: Code,
     /// HNSW: links a node has in upper layers; twice that in the base layer.
     pub m: usize,
     /// HNSW: candidates kept while a vector is inserted.
     pub ef_construction: usize,
-    /// HNSW: what the layers are drawn from.
+    /// What the layers of HNSW and the rotations of codes are drawn from.
     pub seed: u64,
 }
 
 impl Params {
-    /// The usual choices for vectors of `dim` dimensions: HNSW over floats by L2, `m` 16, `ef_construction` 200.
+    /// The usual choices for vectors of `dim` dimensions: HNSW over floats by L2, no
+    /// code, `m` 16, `ef_construction` 200.
     pub fn new(dim: usize) -> Self {
         Params {
             dim,
             metric: Metric::L2,
             dtype: Dtype::F32,
             kind: Kind::Hnsw,
+            code: Code::None,
             m: 16,
             ef_construction: 200,
             seed: 0,
@@ -61,6 +66,9 @@ impl Params {
 
     /// Checks what does not depend on the machine.
     pub(crate) fn check(&self) -> Result<(), CreateError> {
+        if self.code != Code::None && self.metric.of_bits() {
+            return Err(CreateError::CodeOfBits { code: self.code.name() });
+        }
         match *self {
             Params { kind: Kind::Flat, .. } => Ok(()),
             Params { m, .. } if !(2..=512).contains(&m) => Err(CreateError::M { m }),

@@ -40,12 +40,16 @@ impl Index {
         proceed: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<Repaired, RemoveError> {
         let mut writer = self.writer()?;
-        let State { space, graph, deleted, .. } = &mut writer.state;
+        let State { space, coded, graph, deleted, .. } = &mut writer.state;
         graph.base.own()?;
         graph.upper.own()?;
         let mut repaired = Repaired { finished: true, ..Repaired::default() };
         if self.params.kind.is_graph() {
-            repaired = repair::repair(graph, &*space, deleted, build_params(&self.params), executor, proceed);
+            let params = build_params(&self.params);
+            repaired = match coded.as_ref().filter(|coded| coded.builds()) {
+                Some(coded) => repair::repair(graph, coded, deleted, params, executor, proceed),
+                None => repair::repair(graph, &*space, deleted, params, executor, proceed),
+            };
             self.publish(&writer);
         }
         let state = &writer.state;
@@ -86,6 +90,7 @@ impl State {
         } else {
             self.graph.keep(&rows)?
         };
-        Ok(State { space: self.space.keep(&rows)?, graph, ids, deleted: RowSet::default(), next_id })
+        let coded = self.coded.as_ref().map(|coded| coded.keep(&rows)).transpose()?;
+        Ok(State { space: self.space.keep(&rows)?, coded, graph, ids, deleted: RowSet::default(), next_id })
     }
 }

@@ -1,12 +1,13 @@
 //! Searching an index as it was at one moment.
 
+use crate::code::CodeProbe;
 use crate::error::SearchError;
 use crate::filter::{Everything, Filter};
 use crate::flat;
 use crate::hnsw::search::{Beam, Walker};
 use crate::index::State;
 use crate::plan::{self, Plan};
-use crate::pool::Pool;
+use crate::pool::{Entry, Pool};
 use crate::space::{Compare, Probe};
 use crate::vectors::{Metric, Vectors};
 use std::sync::Arc;
@@ -28,6 +29,9 @@ pub struct Search<'a> {
     /// `k`-th nearest so far (not squared where distances are squares). Adapts to how hard a query is, so that it finds
     /// more for the same work; 0 to 10.
     pub epsilon: Option<f32>,
+    /// With a traversal code: candidates that are taken by code for each result, to be ordered by the stored vectors.
+    /// Not given: what the code needed on the sample that it was fitted to. 1 to 1000.
+    pub oversample: Option<f32>,
     /// Only these vectors may be results. Made by the same reader.
     pub filter: Option<&'a Filter>,
 }
@@ -35,7 +39,7 @@ pub struct Search<'a> {
 impl Search<'_> {
     /// The nearest `k`, with the usual effort.
     pub fn new(k: usize) -> Self {
-        Search { k, ef_search: 64, epsilon: None, filter: None }
+        Search { k, ef_search: 64, epsilon: None, oversample: None, filter: None }
     }
 
     /// The same with another `ef_search`.
@@ -48,10 +52,15 @@ impl Search<'_> {
         Search { epsilon: Some(epsilon), ..self }
     }
 
+    /// The same with another `oversample`.
+    pub fn oversample(self, oversample: f32) -> Self {
+        Search { oversample: Some(oversample), ..self }
+    }
+
     /// The same among the vectors of `filter`.
     pub fn filter<'b>(self, filter: &'b Filter) -> Search<'b> {
-        let Search { k, ef_search, epsilon, .. } = self;
-        Search { k, ef_search, epsilon, filter: Some(filter) }
+        let Search { k, ef_search, epsilon, oversample, .. } = self;
+        Search { k, ef_search, epsilon, oversample, filter: Some(filter) }
     }
 }
 
@@ -95,6 +104,10 @@ pub struct Scratch {
     walker: Walker,
     probes: Vec<Probe>,
     pools: Vec<Pool>,
+    code: CodeProbe,
+    floats: Vec<f32>,
+    ids: Vec<u32>,
+    keys: Vec<i32>,
 }
 
 /// An index as it was at one moment. Whatever changes later, searches through the same reader see the same vectors.
@@ -155,18 +168,19 @@ impl Reader {
         let together = if plan == Plan::Exact { 32 } else { 1 };
         for first in (0..count).step_by(together) {
             let range = first..count.min(first + together);
-            let Scratch { walker, probes, pools } = &mut *scratch;
+            let Scratch { walker, probes, .. } = &mut *scratch;
             probes.resize_with(range.len().max(probes.len()), Probe::default);
             for (probe, i) in probes.iter_mut().zip(range.clone()) {
                 space.prepare(queries.slice(space.dim, i..i + 1), probe);
             }
             walker.counts = Counts::default();
-            let walked = plan != Plan::Exact && self.walk(walker, plan, &probes[0], k, search);
-            counts += walker.counts;
+            let walked = plan != Plan::Exact && self.approximate(scratch, plan, k, search);
+            counts += scratch.walker.counts;
             if walked {
-                results.push(self.neighbors(&walker.pool, k));
+                results.push(self.neighbors(&scratch.walker.pool, k));
                 continue;
             }
+            let Scratch { probes, pools, .. } = &mut *scratch;
             pools.resize_with(range.len().max(pools.len()), Pool::default);
             let (probes, pools) = (&probes[..range.len()], &mut pools[..range.len()]);
             counts.exact += range.len() as u64;
@@ -180,17 +194,54 @@ impl Reader {
         Ok((results, counts))
     }
 
-    /// Walks the graph for one query; whether `k` vectors were found. If not (many identical ones can hide each other,
-    /// a filter's matches can lie apart from each other), only an exact search can tell.
-    fn walk(&self, walker: &mut Walker, plan: Plan, probe: &Probe, k: usize, search: &Search<'_>) -> bool {
-        let State { space, graph, deleted, .. } = &*self.0;
+    /// Finds the nearest by the graph or the code for the first probe, in the walker's pool; whether they are `k`. If not
+    /// (many identical ones can hide each other, a filter's matches can lie apart from each other), only an exact search
+    /// can tell.
+    fn approximate(&self, scratch: &mut Scratch, plan: Plan, k: usize, search: &Search<'_>) -> bool {
+        let State { space, coded, .. } = &*self.0;
+        let Scratch { walker, probes, code, floats, ids, keys, .. } = scratch;
+        let Some(coded) = coded else {
+            return self.walk(walker, space, plan, &probes[0], k, k, search);
+        };
+        space.probe_floats(&probes[0], floats);
+        coded.coder.prepare(floats, code);
+        let oversample = search.oversample.unwrap_or(coded.oversample() as f32);
+        let wanted = (k as f32 * oversample).ceil() as usize;
+        if !self.walk(walker, coded, plan, code, k, wanted, search) {
+            return false;
+        }
+        // The best by code, ordered by the stored vectors.
+        let best = &walker.pool.entries()[..wanted.min(walker.pool.entries().len())];
+        ids.clear();
+        ids.extend(best.iter().map(|e| e.id()));
+        keys.resize(ids.len(), 0);
+        space.keys_of(&probes[0], ids, keys);
+        walker.counts.distances += ids.len() as u64;
+        walker.pool.reset(wanted);
+        ids.iter().zip(&*keys).for_each(|(&id, &key)| walker.pool.append(Entry::new(key, id)));
+        walker.pool.settle();
+        true
+    }
+
+    /// Leaves the nearest to `probe`, `wanted` or more of them, in the walker's pool; whether there are `k`.
+    fn walk<C: Compare>(
+        &self,
+        walker: &mut Walker,
+        space: &C,
+        plan: Plan,
+        probe: &C::Probe,
+        k: usize,
+        wanted: usize,
+        search: &Search<'_>,
+    ) -> bool {
+        let State { graph, deleted, .. } = &*self.0;
         let beam = match search.epsilon {
             // Squared where distances are.
             Some(epsilon) => {
-                let most = (space.len() / ADAPTIVE_SHARE).max(k);
+                let most = (space.len() / ADAPTIVE_SHARE).max(wanted);
                 Beam::adaptive(most, k, space.slack(1.0 + epsilon))
             }
-            None => Beam::new(search.ef_search.max(k)),
+            None => Beam::new(search.ef_search.max(wanted)),
         };
         match search.filter {
             Some(filter) if plan == Plan::FilteredGraph => {
@@ -227,6 +278,9 @@ impl Reader {
             () if search.epsilon.is_some_and(|e| !(0.0..=10.0).contains(&e)) => Err(SearchError::Epsilon),
             () if search.epsilon.is_some() && self.0.space.metric == Metric::InnerProduct => {
                 Err(SearchError::EpsilonOfInnerProduct)
+            }
+            () if search.oversample.is_some_and(|o| !(1.0..=1000.0).contains(&o)) => {
+                Err(SearchError::Oversample)
             }
             () if search.filter.is_some_and(|filter| filter.of != rows) => Err(SearchError::Filter),
             () => Ok(count),

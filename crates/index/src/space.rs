@@ -307,6 +307,20 @@ impl Space {
         }
     }
 
+    /// A query made ready, as floats: normalised if the metric is cosine.
+    pub(crate) fn probe_floats(&self, probe: &Probe, out: &mut Vec<f32>) {
+        out.clear();
+        match self.dtype {
+            Dtype::I8 => out.extend(typed::<i8>(&probe.bytes()[..self.dim]).iter().map(|&x| f32::from(x))),
+            Dtype::U8 => out.extend(probe.bytes()[..self.dim].iter().map(|&x| f32::from(x))),
+            _ => out.extend_from_slice(&probe.floats()[..self.dim]),
+        }
+        if self.metric == Metric::Cosine && !self.dtype.is_float() {
+            let scale = f32::from_bits(probe.correction as u32);
+            out.iter_mut().for_each(|x| *x *= scale);
+        }
+    }
+
     /// The stored rows, padding included: it is zero in rows and probes, so the kernels' loops have no tail.
     fn typed_rows<T>(&self) -> Rows<'_, T> {
         Rows::new(&self.rows, self.stride, self.count, self.stride / size_of::<T>())

@@ -1,7 +1,7 @@
 //! Plain arguments, checked at the door: one function each, so that every error names its argument.
 
 use crate::errors::{argument, dtype as dtype_error};
-use lanewise_engine::index::{Dtype, Kind, Metric};
+use lanewise_engine::index::{Code, Dtype, Kind, Metric};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::num::NonZeroUsize;
@@ -36,13 +36,21 @@ pub(crate) fn ef_search(given: Given<'_, '_>) -> PyResult<usize> {
     integer("ef_search", given)
 }
 
-/// A float, or `None`.
 pub(crate) fn epsilon(given: Given<'_, '_>) -> PyResult<Option<f32>> {
-    let wrong = || format!("epsilon must be a number, not {}", type_name(given));
+    number("epsilon", given)
+}
+
+pub(crate) fn oversample(given: Given<'_, '_>) -> PyResult<Option<f32>> {
+    number("oversample", given)
+}
+
+/// A float, or `None`.
+fn number(name: &str, given: Given<'_, '_>) -> PyResult<Option<f32>> {
     if given.is_none() {
         return Ok(None);
     }
-    given.extract().map(Some).map_err(|_| dtype_error(given.py(), "epsilon", wrong()))
+    let wrong = || format!("{name} must be a number, not {}", type_name(given));
+    given.extract().map(Some).map_err(|_| dtype_error(given.py(), name, wrong()))
 }
 
 pub(crate) fn metric(given: Given<'_, '_>) -> PyResult<Option<Metric>> {
@@ -51,6 +59,10 @@ pub(crate) fn metric(given: Given<'_, '_>) -> PyResult<Option<Metric>> {
 
 pub(crate) fn dtype(given: Given<'_, '_>) -> PyResult<Dtype> {
     named("dtype", given, &Dtype::ALL, Dtype::name)
+}
+
+pub(crate) fn code(given: Given<'_, '_>) -> PyResult<Code> {
+    named("code", given, &Code::ALL, Code::name)
 }
 
 pub(crate) fn kind(given: Given<'_, '_>) -> PyResult<Kind> {

@@ -98,6 +98,7 @@ fn create(py: Python<'_>, error: &CreateError) -> PyErr {
         CreateError::Isa(_) => class(py, "IsaError", (message,)),
         CreateError::Vector(VectorError::MetricOfDtype { .. }) => argument(py, "metric", message),
         CreateError::Vector(_) => argument(py, "dim", message),
+        CreateError::CodeOfBits { .. } => argument(py, "code", message),
         CreateError::M { .. } => argument(py, "m", message),
         CreateError::EfConstruction { .. } => argument(py, "ef_construction", message),
     }
@@ -111,6 +112,7 @@ fn add(py: Python<'_>, error: &AddError) -> PyErr {
         AddError::IdsLen { .. } | AddError::DuplicateId { .. } | AddError::IdsMissing => {
             argument(py, "ids", message)
         }
+        AddError::Code(_) => argument(py, "code", message),
         AddError::Memory(_) => PyMemoryError::new_err(message),
         AddError::Cancelled { .. } | AddError::Broken(_) => class(py, "Error", (message,)),
     }
@@ -123,6 +125,7 @@ fn search(py: Python<'_>, error: &SearchError) -> PyErr {
         SearchError::Empty => argument(py, "q", message),
         SearchError::K => argument(py, "k", message),
         SearchError::EfSearch => argument(py, "ef_search", message),
+        SearchError::Oversample => argument(py, "oversample", message),
         SearchError::Filter => argument(py, "filter", message),
         SearchError::Epsilon | SearchError::EpsilonOfInnerProduct => argument(py, "epsilon", message),
     }

@@ -7,7 +7,7 @@ use crate::{arguments, arrays};
 use lanewise_engine as engine;
 use lanewise_engine::Threads;
 use lanewise_engine::index::{
-    AddError, Dtype, Executor, Index as Inner, Kind, Metric, Params, Reader, Search, Vectors,
+    AddError, Code, Dtype, Executor, Index as Inner, Kind, Metric, Params, Reader, Search, Vectors,
 };
 use numpy::PyArray1;
 use numpy::prelude::*;
@@ -26,6 +26,9 @@ use std::time::{Duration, Instant};
 /// dtype: what vectors are stored as: "f32", "f16" or "bf16" (floats of 16 bits, rounded as they enter), "i8" (signed
 ///     bytes), "u8" (unsigned bytes) or "bits".
 /// kind: "hnsw" (approximate, Malkov & Yashunin 2016) or "flat" (exact, by comparing all).
+/// code: what searches walk on: "none" (the vectors themselves), "i8" (a byte a dimension), "i4" (half a byte) or "bits"
+///     (RaBitQ). The best by code are then ordered by the vectors. Fitted to the vectors once there are 256; info()["code_report"] says what
+///     recall it costs on a sample of them. Not for dtype "bits".
 /// m: HNSW, links of a node in upper layers, twice that in the base layer; 2 to 512.
 /// ef_construction: HNSW, candidates kept while a vector is added; 1 to 65536.
 /// seed: HNSW, what the layers are drawn from. Same vectors, parameters, calls and seed give the same index, at any
@@ -53,8 +56,8 @@ struct Found {
 impl Index {
     #[new]
     #[pyo3(
-        signature = (dim, metric=None, dtype=Dtype::F32, kind=Kind::Hnsw, m=16, ef_construction=200, seed=0),
-        text_signature = "(dim, metric=None, dtype='f32', kind='hnsw', m=16, ef_construction=200, seed=0)"
+        signature = (dim, metric=None, dtype=Dtype::F32, kind=Kind::Hnsw, code=Code::None, m=16, ef_construction=200, seed=0),
+        text_signature = "(dim, metric=None, dtype='f32', kind='hnsw', code='none', m=16, ef_construction=200, seed=0)"
     )]
     #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
     fn new(
@@ -63,12 +66,14 @@ impl Index {
         #[pyo3(from_py_with = arguments::metric)] metric: Option<Metric>,
         #[pyo3(from_py_with = arguments::dtype)] dtype: Dtype,
         #[pyo3(from_py_with = arguments::kind)] kind: Kind,
+        #[pyo3(from_py_with = arguments::code)] code: Code,
         #[pyo3(from_py_with = arguments::m)] m: usize,
         #[pyo3(from_py_with = arguments::ef_construction)] ef_construction: usize,
         #[pyo3(from_py_with = arguments::seed)] seed: u64,
     ) -> PyResult<Self> {
         let usual = if dtype == Dtype::Bits { Metric::Hamming } else { Metric::L2 };
-        let params = Params { dim, metric: metric.unwrap_or(usual), dtype, kind, m, ef_construction, seed };
+        let params =
+            Params { dim, metric: metric.unwrap_or(usual), dtype, kind, code, m, ef_construction, seed };
         Inner::new(params).map(Index::from).map_err(|error| Failure::Create(error).raise(py))
     }
 
@@ -159,18 +164,21 @@ impl Index {
     /// epsilon: HNSW, in place of ef_search: the search goes on while there are candidates nearer than 1 + epsilon times
     ///     the k-th nearest so far. 0 to 10, 0.1 is usual. It does little for easy queries and more for hard ones, and so
     ///     finds more than ef_search for the same work. Not for metric "ip".
+    /// oversample: with a code, how many candidates for each result are ordered by the vectors; 1 to 1000. Not given: what
+    ///     the code needed on a sample.
     /// num_threads: 1 to 4096. Not given: what CPU affinity and container limits allow.
     ///
     /// ids (int64) and distances (float32) have shape (n, min(k, len(index))), or (min(k, len(index)),) for one query.
     ///
     /// Raises ArgumentError, DtypeError, MemoryError.
-    #[pyo3(signature = (q, k=10, *, ef_search=64, epsilon=None, num_threads=None))]
+    #[pyo3(signature = (q, k=10, *, ef_search=64, epsilon=None, oversample=None, num_threads=None))]
     fn search<'py>(
         &self,
         q: &Bound<'py, PyAny>,
         #[pyo3(from_py_with = arguments::k)] k: usize,
         #[pyo3(from_py_with = arguments::ef_search)] ef_search: usize,
         #[pyo3(from_py_with = arguments::epsilon)] epsilon: Option<f32>,
+        #[pyo3(from_py_with = arguments::oversample)] oversample: Option<f32>,
         #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let py = q.py();
@@ -178,7 +186,7 @@ impl Index {
         let vectors = batch.vectors();
         let threads = Threads::new(num_threads);
         let reader = self.inner.reader();
-        let how = Search { epsilon, ..Search::new(k).ef(ef_search) };
+        let how = Search { epsilon, oversample, ..Search::new(k).ef(ef_search) };
         let found = py.detach(|| search(&reader, vectors, &how, threads));
         let found = found.map_err(|error| error.raise(py))?;
         if found.k < k {
@@ -195,8 +203,8 @@ impl Index {
 
     /// What the index holds, takes and runs on, as a dict.
     ///
-    /// len; dim, metric, dtype, kind, m, ef_construction, seed: as given. vector_bytes, graph_bytes, id_bytes: of each
-    /// part, in memory or in the opened file; bytes_per_vector: their sum over len. memory_bytes: what the index holds
+    /// len; dim, metric, dtype, kind, code, m, ef_construction, seed: as given. vector_bytes, code_bytes, graph_bytes, id_bytes: of
+    /// each part, in memory or in the opened file; bytes_per_vector: their sum over len. memory_bytes: what the index holds
     /// for itself, without the opened file. layers: of the graph, above the base. isa: the instruction-set level in
     /// use; kernels: the instruction set that serves each kernel.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -209,12 +217,15 @@ impl Index {
         info.set_item("metric", params.metric.name())?;
         info.set_item("dtype", params.dtype.name())?;
         info.set_item("kind", params.kind.name())?;
+        info.set_item("code", params.code.name())?;
+        info.set_item("code_report", index.code_report())?;
         info.set_item("m", params.m)?;
         info.set_item("ef_construction", params.ef_construction)?;
         info.set_item("seed", params.seed)?;
-        let bytes = stats.vector_bytes + stats.graph_bytes + stats.id_bytes;
+        let bytes = stats.vector_bytes + stats.code_bytes + stats.graph_bytes + stats.id_bytes;
         info.set_item("bytes_per_vector", bytes as f64 / stats.len.max(1) as f64)?;
         info.set_item("vector_bytes", stats.vector_bytes)?;
+        info.set_item("code_bytes", stats.code_bytes)?;
         info.set_item("graph_bytes", stats.graph_bytes)?;
         info.set_item("id_bytes", stats.id_bytes)?;
         info.set_item("memory_bytes", index.owned_bytes())?;
@@ -233,15 +244,16 @@ impl Index {
     }
 
     fn __repr__(&self) -> String {
-        let Params { dim, metric, dtype, kind, m, ef_construction, seed } = self.params;
+        let Params { dim, metric, dtype, kind, code, m, ef_construction, seed } = self.params;
         let graph = match kind {
             Kind::Flat => String::new(),
             Kind::Hnsw => format!(", m={m}, ef_construction={ef_construction}, seed={seed}"),
         };
+        let code = if code == Code::None { String::new() } else { format!(", code={:?}", code.name()) };
         let (metric, dtype, kind) = (metric.name(), dtype.name(), kind.name());
         let len = self.__len__();
         format!(
-            "<lanewise.Index dim={dim}, metric={metric:?}, dtype={dtype:?}, kind={kind:?}{graph}, len={len}>"
+            "<lanewise.Index dim={dim}, metric={metric:?}, dtype={dtype:?}, kind={kind:?}{code}{graph}, len={len}>"
         )
     }
 
@@ -267,6 +279,12 @@ impl Index {
     #[getter]
     fn kind(&self) -> &'static str {
         self.params.kind.name()
+    }
+
+    /// What searches walk on.
+    #[getter]
+    fn code(&self) -> &'static str {
+        self.params.code.name()
     }
 
     /// HNSW: links of a node in upper layers.

@@ -23,7 +23,8 @@ mod scalar;
 mod tests;
 mod trial;
 
-use crate::space::{Metric, float_of, key_of};
+use crate::space::{float_of, key_of};
+use crate::vectors::Metric;
 use lanewise_kernels::{Kernels, Rows};
 pub use parameters::ParametersError;
 pub(crate) use probe::CodeProbe;
@@ -122,7 +123,7 @@ fn stride_of(code: Code, metric: Metric, dim: usize) -> usize {
 }
 
 fn check_metric(code: Code, metric: Metric) -> Result<(), CodeError> {
-    if code == Code::None || metric == Metric::Hamming {
+    if code == Code::None || metric.of_bits() {
         return Err(CodeError::Metric { code: code.name(), metric: metric.name() });
     }
     Ok(())
@@ -269,6 +270,7 @@ impl Coder {
         }
     }
 
+    #[expect(dead_code, reason = "lists join next")]
     fn rabitq(&self) -> &RaBitQ {
         match &self.form {
             Form::RaBitQ(rabitq) => rabitq,

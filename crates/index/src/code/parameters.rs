@@ -17,7 +17,7 @@
 
 use super::trial::OVERSAMPLES;
 use super::{Code, Coder, Form, Levels, RaBitQ, Rotation, Scalar, Trial, check_metric, stride_of};
-use crate::space::Metric;
+use crate::vectors::Metric;
 use lanewise_kernels::Kernels;
 
 const VERSION: u8 = 1;

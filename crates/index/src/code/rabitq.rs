@@ -17,7 +17,7 @@
 use super::plain::{byte, dot, most, norm1, round, two_sums};
 use super::rotation::Rotation;
 use super::{Terms, read_tail, write_tail};
-use crate::space::Metric;
+use crate::vectors::Metric;
 
 /// The middle of the 16 levels.
 const MIDDLE: f32 = 7.5;

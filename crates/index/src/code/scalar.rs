@@ -13,7 +13,7 @@
 use super::plain::{byte, dot, most, round};
 use super::rotation::Rotation;
 use super::{Terms, read_tail, row_bytes, write_tail};
-use crate::space::Metric;
+use crate::vectors::Metric;
 
 const MOST: f32 = 127.0;
 

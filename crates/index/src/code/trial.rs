@@ -5,7 +5,8 @@
 
 use super::plain::{dot, l2};
 use super::{CodeProbe, Coder};
-use crate::space::{Metric, float_of};
+use crate::space::float_of;
+use crate::vectors::Metric;
 use std::fmt;
 
 /// Candidates for each result: how many times more are taken by code, to be ordered again by the stored vectors.

@@ -2,6 +2,7 @@
 
 mod add;
 mod churn;
+mod codes;
 mod data;
 mod exact;
 mod files;

@@ -24,6 +24,7 @@ class Index:
         metric: str | None = None,
         dtype: str = "f32",
         kind: str = "hnsw",
+        code: str = "none",
         m: SupportsIndex = 16,
         ef_construction: SupportsIndex = 200,
         seed: SupportsIndex = 0,
@@ -46,6 +47,7 @@ class Index:
         *,
         ef_search: SupportsIndex = 64,
         epsilon: SupportsFloat | None = None,
+        oversample: SupportsFloat | None = None,
         num_threads: SupportsIndex | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
     def info(self) -> dict[str, Any]: ...
@@ -58,6 +60,8 @@ class Index:
     def dtype(self) -> str: ...
     @property
     def kind(self) -> str: ...
+    @property
+    def code(self) -> str: ...
     @property
     def m(self) -> int: ...
     @property

@@ -1,0 +1,136 @@
+//! Traversal codes: recall with rescoring, exact distances in the answer, files, churn.
+
+use crate::data::{Data, Scrambled, build, go_on, params, search};
+use lanewise_index::{
+    AddError, Code, CodeError, CreateError, Dtype, Index, Inline, Kind, Metric, Neighbors, Params, Scratch,
+    Search,
+};
+use std::ops::ControlFlow;
+
+const CODES: [Code; 3] = [Code::I8, Code::I4, Code::Bits];
+const SPACES: [(Dtype, Metric); 6] = [
+    (Dtype::F32, Metric::L2),
+    (Dtype::F32, Metric::Cosine),
+    (Dtype::F32, Metric::InnerProduct),
+    (Dtype::F16, Metric::L2),
+    (Dtype::I8, Metric::L2),
+    (Dtype::U8, Metric::Cosine),
+];
+
+fn coded(code: Code, dtype: Dtype, metric: Metric, dim: usize) -> Params {
+    Params { code, ..params(dtype, metric, dim, Kind::Hnsw) }
+}
+
+fn recall(found: &[Neighbors], exact: &[Neighbors]) -> f64 {
+    let hits = |(f, e): (&Neighbors, &Neighbors)| {
+        let worst = *e.distances.last().unwrap();
+        f.distances.iter().filter(|&&d| d <= worst).count()
+    };
+    found.iter().zip(exact).map(hits).sum::<usize>() as f64 / (exact.len() * exact[0].ids.len()) as f64
+}
+
+#[test]
+fn rescoring_brings_back_what_a_code_loses() {
+    for (dtype, metric) in SPACES {
+        let data = Data::clustered(dtype, 96, 4000, 401);
+        let queries = Data::clustered(dtype, 96, 100, 402);
+        let flat = build(params(dtype, metric, 96, Kind::Flat), &data);
+        let exact = search(&flat, &queries, 10, 1);
+        for code in CODES {
+            let index = build(coded(code, dtype, metric, 96), &data);
+            let run = |how: Search<'_>| {
+                let mut scratch = Scratch::default();
+                recall(&index.search(queries.vectors(), &how, &mut scratch).unwrap().0, &exact)
+            };
+            let usual = run(Search::new(10).ef(200));
+            let plain = run(Search::new(10).ef(200).oversample(1.0));
+            let report = index.code_report().unwrap();
+            println!("{dtype:?} {metric:?} {code:?}: {plain} of k, {usual} usual; {report}");
+            assert!(usual >= 0.95, "{dtype:?} {metric:?} {code:?}: {usual}");
+            assert!(usual >= plain);
+            // Distances are those of the stored vectors.
+            let all = search(&flat, &queries, 4000, 1);
+            for (found, all) in search(&index, &queries, 10, 100).iter().zip(&all) {
+                for (id, distance) in found.ids.iter().zip(&found.distances) {
+                    let place = all.ids.iter().position(|other| other == id).unwrap();
+                    assert_eq!(*distance, all.distances[place]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_bytes_and_answers_from_any_workers_and_from_a_file() {
+    let data = Data::clustered(Dtype::F32, 40, 1500, 411);
+    let queries = Data::clustered(Dtype::F32, 40, 20, 412);
+    for code in CODES {
+        let p = coded(code, Dtype::F32, Metric::L2, 40);
+        let reference = build(p, &data);
+        let image = |index: &Index| index.image().unwrap().pieces().flatten().copied().collect::<Vec<u8>>();
+        let bytes = image(&reference);
+        for workers in [2, 7] {
+            let index = Index::new(p).unwrap();
+            let executor = Scrambled { workers, seed: 3 };
+            index.add(data.vectors(), None, &executor, &mut go_on).unwrap();
+            assert!(image(&index) == bytes, "{code:?} with {workers} workers");
+        }
+        let opened = crate::files::open(&bytes).unwrap();
+        assert_eq!(opened.params(), reference.params());
+        assert_eq!(opened.code_report(), reference.code_report());
+        assert_eq!(search(&opened, &queries, 5, 30), search(&reference, &queries, 5, 30));
+        opened.add(queries.vectors(), None, &Inline, &mut go_on).unwrap();
+        reference.add(queries.vectors(), None, &Inline, &mut go_on).unwrap();
+        assert!(image(&opened) == image(&reference), "{code:?} after an add");
+    }
+}
+
+/// Vectors that come one by one: compared themselves at first, by a code once there are enough, by a better fitted one
+/// once there are many more.
+#[test]
+fn a_code_comes_with_the_vectors() {
+    let data = Data::clustered(Dtype::F32, 24, 6000, 421);
+    let queries = Data::clustered(Dtype::F32, 24, 50, 422);
+    for code in CODES {
+        let index = Index::new(coded(code, Dtype::F32, Metric::L2, 24)).unwrap();
+        let mut reports = Vec::new();
+        for (first, last) in [(0, 100), (100, 255), (255, 256), (256, 1000), (1000, 4090), (4090, 6000)] {
+            index.add(data.vectors().slice(24, first..last), None, &Inline, &mut go_on).unwrap();
+            reports.push(index.code_report());
+        }
+        assert!(reports[..2].iter().all(Option::is_none));
+        assert!(reports[2].is_some() && reports[2..5].iter().all(|report| *report == reports[2]));
+        assert_ne!(reports[5], reports[2], "fitted anew");
+        index.remove(&(0..1500).collect::<Vec<i64>>()).unwrap();
+        index.repair(&Inline, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        let rest = Data::F32(match &data {
+            Data::F32(x) => x[1500 * 24..].to_vec(),
+            _ => unreachable!(),
+        });
+        let exact = search(&build(params(Dtype::F32, Metric::L2, 24, Kind::Flat), &rest), &queries, 10, 1);
+        let found = recall(&search(&index, &queries, 10, 150), &exact);
+        assert!(found >= 0.95, "{code:?}: {found}");
+    }
+}
+
+#[test]
+fn codes_that_cannot_be_are_refused() {
+    let bits = Params { code: Code::I8, ..params(Dtype::Bits, Metric::Hamming, 64, Kind::Hnsw) };
+    assert_eq!(Index::new(bits).err(), Some(CreateError::CodeOfBits { code: "i8" }));
+    // Inner products decided by one dimension in a thousand million: a code cannot tell the rest.
+    let mut x = Data::clustered(Dtype::F32, 16, 600, 431);
+    let Data::F32(floats) = &mut x else { unreachable!() };
+    floats.chunks_mut(16).enumerate().for_each(|(i, v)| v[3] = if i % 2 == 0 { 1e9 } else { -1e9 });
+    let index = Index::new(coded(Code::Bits, Dtype::F32, Metric::L2, 16)).unwrap();
+    let error = index.add(x.vectors(), None, &Inline, &mut go_on).unwrap_err();
+    assert!(matches!(error, AddError::Code(CodeError::Unordered { .. })), "{error}");
+    assert!(index.is_empty());
+    // What was refused left nothing behind.
+    let fine = Data::clustered(Dtype::F32, 16, 600, 432);
+    index.add(fine.vectors(), None, &Inline, &mut go_on).unwrap();
+    assert_eq!(search(&index, &fine, 1, 50).len(), 600);
+    // Copies of one vector are no reason to refuse.
+    let index = Index::new(coded(Code::I8, Dtype::F32, Metric::L2, 16)).unwrap();
+    index.add(Data::F32([1.5; 16].repeat(500)).vectors(), None, &Inline, &mut go_on).unwrap();
+    assert_eq!((index.len(), index.code_report()), (500, None));
+}
