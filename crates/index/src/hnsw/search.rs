@@ -95,11 +95,7 @@ impl Walker {
     #[inline]
     pub(super) fn gather<L: Layer>(&mut self, layer: &L, member: u32) {
         self.members.clear();
-        for other in links(layer, member) {
-            if self.visited.insert(other) {
-                self.members.push(other);
-            }
-        }
+        self.visited.insert_all(links(layer, member), layer.links(member).len(), &mut self.members);
     }
 
     /// Keys of `self.members`, into `self.keys`.
