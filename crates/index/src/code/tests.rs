@@ -183,10 +183,11 @@ proptest! {
     #[test]
     fn keys_are_what_the_definition_says(
         code in prop::sample::select(&CODES[..]), metric in prop::sample::select(&METRICS[..]),
-        dim in 1usize..300, seed in any::<u64>(), rotate in any::<bool>(), load in any::<bool>(),
+        dim in prop_oneof![1usize..300, Just(64), Just(128)], seed in any::<u64>(), rotate in any::<bool>(),
+        load in any::<bool>(), shape in prop::sample::select(&[Shape::Gaussian, Shape::Lengths][..]),
     ) {
         let count = 40;
-        let x = vectors(Shape::Lengths, metric, dim, count, seed);
+        let x = vectors(shape, metric, dim, count, seed);
         let (coder, rows) = encoded(code, metric, dim, &x, seed, rotate);
         let q = &x[7 * dim..][..dim];
         let mut probe = CodeProbe::new();
@@ -293,6 +294,7 @@ proptest! {
         let again = Coder::from_parameters(code, metric, dim, kernels(), &bytes).unwrap();
         prop_assert_eq!(compare(&again), expected);
         prop_assert_eq!(again.parameters(), bytes.clone());
+        prop_assert_eq!(&again.trial, &coder.trial);
         prop_assert_eq!(rows_of(&again, &x), rows.clone());
         for bit in 0..8 * bytes.len() {
             let mut bytes = bytes.clone();
@@ -301,7 +303,8 @@ proptest! {
                 compare(&coder);
             }
         }
-        for wrong in [&bytes[..bytes.len() - 1], &bytes[..47], &[]] {
+        let longer = [&bytes[..], &[0; 4]].concat();
+        for wrong in [&bytes[..bytes.len() - 1], &bytes[..47], &[], &longer] {
             prop_assert!(Coder::from_parameters(code, metric, dim, kernels(), wrong).is_err());
         }
         prop_assert!(Coder::from_parameters(code, metric, dim + 1, kernels(), &bytes).is_err());
@@ -438,12 +441,15 @@ fn verdicts() {
     assert_eq!(trial::verdict(&trial(&[0.1, 0.2, 0.3, 0.5, 0.79])), Verdict::Refused);
     assert_eq!(trial::verdict(&trial(&[])), Verdict::Refused);
     assert!(trial::accurate(&Trial { noise: 0.04, ..trial(&[]) }));
+    assert!(!trial::accurate(&Trial { noise: 0.06, ..trial(&[]) }));
     assert!(!trial::accurate(&Trial { noise: f32::INFINITY, ..trial(&[]) }));
     let noise = |noise| Trial { noise, ..trial(&[]) };
     assert!(
         trial::worth_rotating(&noise(0.5), &noise(0.3)) && !trial::worth_rotating(&noise(0.5), &noise(0.4))
     );
     assert!(trial::worth_rotating(&noise(f32::INFINITY), &noise(0.3)));
+    // A query is not its own neighbour; ties go by number.
+    assert_eq!(trial::order(1, &[3.0, 0.0, 2.0, 3.0]), [2, 0, 3]);
 }
 
 /// What a code cannot serve is refused with the reason.
@@ -484,6 +490,12 @@ fn what_is_out_of_range() {
     let (got, truth) = (f64::from(coder.distance(key[0])), distance(Metric::L2, &far, &x[dim..2 * dim]));
     assert!((got / truth - 1.0).abs() < 0.01, "{got} for {truth}");
     assert!(!coder.encode(&far, &mut row, &mut scratch));
+    // The bytes reach 127 steps from the offset, and half a step by rounding.
+    let Form::Scalar(scalar) = &coder.form else { unreachable!("i8 is scalar") };
+    for (steps, reached) in [(127.4, true), (127.6, false)] {
+        let x: Vec<f32> = scalar.offset.iter().map(|o| o - steps * scalar.scale).collect();
+        assert_eq!(coder.encode(&x, &mut row, &mut scratch), reached, "{steps}");
+    }
 }
 
 /// Rows of what people embed with are whole cache lines, and no more.

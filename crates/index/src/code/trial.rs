@@ -140,7 +140,7 @@ fn distance(metric: Metric, a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// All but `query`, nearest first.
-fn order(query: usize, distances: &[f32]) -> Vec<usize> {
+pub(super) fn order(query: usize, distances: &[f32]) -> Vec<usize> {
     let mut ids: Vec<usize> = (0..distances.len()).filter(|&i| i != query).collect();
     ids.sort_unstable_by(|&i, &j| distances[i].total_cmp(&distances[j]).then(i.cmp(&j)));
     ids
