@@ -431,27 +431,6 @@ fn recall_of_exhaustive_search() {
     }
 }
 
-/// What the decision sees, and what it says.
-#[test]
-fn verdicts() {
-    let trial = |recall: &[f32]| Trial { vectors: 4096, k: 10, noise: 0.1, recall: recall.to_vec() };
-    assert_eq!(trial::verdict(&trial(&[0.992, 1.0])), Verdict::Ordered { oversample: 1 });
-    assert_eq!(trial::verdict(&trial(&[0.9, 0.98, 0.99, 1.0])), Verdict::Ordered { oversample: 4 });
-    assert_eq!(trial::verdict(&trial(&[0.3, 0.5, 0.7, 0.8, 0.98])), Verdict::Coarse);
-    assert_eq!(trial::verdict(&trial(&[0.1, 0.2, 0.3, 0.5, 0.79])), Verdict::Refused);
-    assert_eq!(trial::verdict(&trial(&[])), Verdict::Refused);
-    assert!(trial::accurate(&Trial { noise: 0.04, ..trial(&[]) }));
-    assert!(!trial::accurate(&Trial { noise: 0.06, ..trial(&[]) }));
-    assert!(!trial::accurate(&Trial { noise: f32::INFINITY, ..trial(&[]) }));
-    let noise = |noise| Trial { noise, ..trial(&[]) };
-    assert!(
-        trial::worth_rotating(&noise(0.5), &noise(0.3)) && !trial::worth_rotating(&noise(0.5), &noise(0.4))
-    );
-    assert!(trial::worth_rotating(&noise(f32::INFINITY), &noise(0.3)));
-    // A query is not its own neighbour; ties go by number.
-    assert_eq!(trial::order(1, &[3.0, 0.0, 2.0, 3.0]), [2, 0, 3]);
-}
-
 /// What a code cannot serve is refused with the reason.
 #[test]
 fn refusals() {

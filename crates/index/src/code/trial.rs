@@ -140,7 +140,7 @@ fn distance(metric: Metric, a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// All but `query`, nearest first.
-pub(super) fn order(query: usize, distances: &[f32]) -> Vec<usize> {
+fn order(query: usize, distances: &[f32]) -> Vec<usize> {
     let mut ids: Vec<usize> = (0..distances.len()).filter(|&i| i != query).collect();
     ids.sort_unstable_by(|&i, &j| distances[i].total_cmp(&distances[j]).then(i.cmp(&j)));
     ids
@@ -151,4 +151,28 @@ fn deviation(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
     let count = values.len() as f64;
     let mean = values.clone().sum::<f64>() / count;
     values.map(|value| (value - mean).powi(2)).sum::<f64>() / count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the decision sees, and what it says.
+    #[test]
+    fn verdicts() {
+        let trial = |recall: &[f32]| Trial { vectors: 4096, k: 10, noise: 0.1, recall: recall.to_vec() };
+        assert_eq!(verdict(&trial(&[0.992, 1.0])), Verdict::Ordered { oversample: 1 });
+        assert_eq!(verdict(&trial(&[0.9, 0.98, 0.99, 1.0])), Verdict::Ordered { oversample: 4 });
+        assert_eq!(verdict(&trial(&[0.3, 0.5, 0.7, 0.8, 0.98])), Verdict::Coarse);
+        assert_eq!(verdict(&trial(&[0.1, 0.2, 0.3, 0.5, 0.79])), Verdict::Refused);
+        assert_eq!(verdict(&trial(&[])), Verdict::Refused);
+        assert!(accurate(&Trial { noise: 0.04, ..trial(&[]) }));
+        assert!(!accurate(&Trial { noise: 0.06, ..trial(&[]) }));
+        assert!(!accurate(&Trial { noise: f32::INFINITY, ..trial(&[]) }));
+        let noise = |noise| Trial { noise, ..trial(&[]) };
+        assert!(worth_rotating(&noise(0.5), &noise(0.3)) && !worth_rotating(&noise(0.5), &noise(0.4)));
+        assert!(worth_rotating(&noise(f32::INFINITY), &noise(0.3)));
+        // A query is not its own neighbour; ties go by number.
+        assert_eq!(order(1, &[3.0, 0.0, 2.0, 3.0]), [2, 0, 3]);
+    }
 }
