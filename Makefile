@@ -7,12 +7,12 @@ BIN := $(VENV)/bin
 CACHE ?= .cache
 RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
 
-.PHONY: help demo test bench bench-kernels bench-java check tidy fix doctor clean
+.PHONY: help demo test bench-compare bench-kernels bench-java check tidy fix doctor clean
 
 help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
 	@echo 'make test    every test of every language'
-	@echo 'make bench   recall against queries a second, beside other libraries, on Fashion-MNIST'
+	@echo 'make bench-compare  recall against queries a second beside seven libraries, on four data sets (hours)'
 	@echo 'make bench-kernels  each kernel beside NumKong, SimSIMD, FAISS, Lucene and the limits of this machine'
 	@echo 'make bench-java     the drop-in for Lucene beside Lucene (JDK 22 or later, Maven)'
 	@echo 'make doctor  what this machine has and which kernels run'
@@ -33,8 +33,10 @@ export QUERY DEMO_ALL
 test: $(VENV)/.tools
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh scripts/test
 
-bench: $(VENV)/.bench
-	@PYTHONPATH=crates/bench $(BIN)/python -m compare --cache "$(CACHE)" --out bench-out $(BENCH_ARGS)
+# Without arguments the whole comparison, whose page is kept; with arguments the page lies in bench-out too.
+bench-compare: $(VENV)/.bench
+	@PYTHONPATH=crates/bench $(BIN)/python -m compare --cache "$(CACHE)" --out bench-out/compare \
+	    $(or $(BENCH_ARGS),--page crates/bench/record/compare.md)
 
 # Arm's instructions are counted where the cross-compiler is (and qemu-aarch64, which the record asks for if need be).
 ARM_CC ?= aarch64-linux-gnu-gcc
@@ -82,13 +84,13 @@ $(VENV)/.tools: $(VENV)/.lanewise crates/bench/kernels/requirements.txt
 	@$(BIN)/pip install -q $$(grep '^matplotlib' crates/bench/kernels/requirements.txt)
 	@touch $@
 
-# hnswlib has no wheel: without a C++ compiler the comparison goes on without it, and says so.
+# One by one: a library that has no wheel for this Python (hnswlib has none at all and is compiled) is left out, and
+# its rows say so.
 $(VENV)/.bench: $(VENV)/.lanewise crates/bench/compare/requirements.txt
 	@echo 'installing the libraries to compare with into $(VENV) …'
-	@grep -v '^hnswlib' crates/bench/compare/requirements.txt > $(VENV)/bench.txt
-	@$(BIN)/pip install -q -r $(VENV)/bench.txt
-	@$(BIN)/pip install -q $$(grep '^hnswlib' crates/bench/compare/requirements.txt) || \
-	    echo 'hnswlib could not be compiled: the comparison goes on without it' >&2
+	@for each in $$(grep -v '^#' crates/bench/compare/requirements.txt); do \
+	    $(BIN)/pip install -q "$$each" || echo "$$each could not be installed: the comparison goes on without it" >&2; \
+	done
 	@touch $@
 
 $(VENV)/.bench-kernels: $(BIN)/maturin crates/bench/kernels/requirements.txt

@@ -1,21 +1,21 @@
-"""The program `python -m compare`. The record goes to stdout, progress to stderr."""
+"""The program `python -m compare`. The page goes to a file, progress to stderr."""
 
 import argparse
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from . import driver, machine, plot, recall, report
-from .adapters import LIBRARIES
-from .dataset import Source, fashion_mnist
+from . import catalogue, driver, machine, plot, recall, record, report
+from .adapters import BITS, VECTORS, libraries
+from .catalogue import DATASETS, QUICK_BASE_LEN
+from .dataset import load
 from .errors import BenchError
 from .program import count, list_of, make_folder, run, written
 
-EFS = (10, 14, 20, 28, 40, 56, 80, 112, 160, 240, 400)
-QUICK_EFS = (10, 20, 40, 80, 160)
-QUICK_BASE_LEN = 10_000
-QUERIES_LEN = 1_000
+ALL = list(VECTORS | BITS)
+GIVEN = "given"
+MEMORY_SHARE = 0.8
+"""Of the memory that is free when a data set begins."""
 
 
 def main(arguments: list[str]) -> int:
@@ -24,103 +24,154 @@ def main(arguments: list[str]) -> int:
 
 
 def _compare(options: argparse.Namespace, arguments: list[str]) -> None:
-    path = options.data or fashion_mnist(options.cache)
-    name = options.data.stem if options.data else "fashion-mnist"
-    if options.quick:
-        name += "-quick"
-    source = Source(path, options.queries, QUICK_BASE_LEN if options.quick else None, QUERIES_LEN)
+    make_folder(options.out)
+    page = options.page or options.out / "compare.md"
+    records = []
+    for name in [GIVEN] if options.data else options.datasets:
+        path = options.out / f"{name}.json"
+        if options.resume and path.is_file():
+            driver.say(f"{name}: taken from {path}")
+            records.append(record.load(path))
+            continue
+        records.append(_measured(name, options, arguments))
+        records[-1].save(written(path))
+        _write_page(page, records)
+    _write_page(page, records)
+    if not any(each.done for each in records):
+        raise BenchError(f"no library could be run; {page} says why")
+
+
+def _measured(name: str, options: argparse.Namespace, arguments: list[str]) -> record.Record:
+    """One data set, measured."""
+    facts = machine.describe("compare", arguments)
+    driver.say(f"{name}: preparing the data")
+    if name == GIVEN:
+        folder = catalogue.given(
+            options.data, options.queries, options.metric, options.cache, options.quick
+        )
+    else:
+        folder = catalogue.prepared(name, options.cache, options.quick)
+    data = load(folder)
+    known = libraries(data.metric)
+    wanted = {each: known[each] for each in options.libraries if each in known}
+    free = options.memory * 2**30 if options.memory else MEMORY_SHARE * machine.memory_available()
     plan = driver.Plan(
-        libraries=options.libraries,
-        efs=options.ef or (QUICK_EFS if options.quick else EFS),
         threads=sorted({1, options.threads}),
         rounds=options.rounds or (2 if options.quick else 5),
         builds=options.builds,
-        seconds=0.05 if options.quick else 0.2,
+        seconds=0.02 if options.quick else 0.2,
+        memory_bytes=int(free),
+        build_seconds_max=options.build_limit,
     )
-    if min(plan.efs) < plan.k:
-        raise BenchError(f"--ef must be {plan.k} or more: libraries differ in what they do below k")
-    make_folder(options.out)
-    facts = machine.describe("compare", arguments)
-    data = source.load()
     if len(data.base) < plan.k:
-        raise BenchError(f"--data holds {len(data.base)} vectors, at least {plan.k} are needed")
-    truth = recall.cached_nearest(data, plan.k, options.cache)
+        raise BenchError(f"{name} holds {len(data.base)} vectors, at least {plan.k} are needed")
+    driver.say(f"{name}: exact neighbours")
+    truth = recall.cached_nearest(data, recall.NEIGHBOURS, options.cache)
+    logs = options.out / f"{name}-logs"
+    make_folder(logs)
+    results = driver.run(plan, wanted, folder, truth, data, logs)
+    about = {
+        "about": data.about,
+        "base_len": len(data.base),
+        "dim": data.dim,
+        "dtype": "bits" if data.metric == "hamming" else str(data.base.dtype),
+        "queries_len": len(data.queries),
+        "metric": data.metric,
+        "lid": recall.local_dimension(data, truth),
+    }
+    return record.Record(
+        name, about, facts, asdict(plan), results.loads, results.waves, results.rows
+    )
 
-    results = driver.run(plan, source, data, truth)
-    record = {"facts": facts, "plan": asdict(plan), "results": asdict(results)}
-    written(options.out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
-    text = report.markdown(f"{name}: queries a second at equal recall", facts, plan, data, results)
-    written(options.out / f"{name}.md").write_text(text)
-    if done := [row for row in results.rows if row.reason is None]:
-        plot.draw(written(options.out / f"{name}.png"), f"{name}, {facts['cpu']}", done)
-    print(text, flush=True)
-    if not done:
-        raise BenchError("no library could be run; the record says why")
+
+def _write_page(page: Path, records: list[record.Record]) -> None:
+    """The page and its pictures, which lie beside it."""
+    pictures = {each.name: f"{page.stem}-{each.name}.png" for each in records if each.done}
+    for each in records:
+        if each.done:
+            plot.draw(page.parent / pictures[each.name], each)
+    written(page).write_text(report.page(records, pictures))
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "compare", description="Lanewise beside other vector indexes, in one run."
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
+        "--datasets",
+        type=list_of(_of(DATASETS)),
+        default=list(DATASETS),
+        metavar="A,B",
+        help=f"of {', '.join(DATASETS)} (all)",
+    )
+    add(
         "--data",
         type=Path,
         metavar="PATH",
-        help="folder of idx files, .npz (train, test), .npy, .fvecs, .bvecs",
+        help="your own instead: folder of idx files, .npz (train, test), .npy, .fvecs, .bvecs",
     )
-    parser.add_argument(
-        "--queries",
-        type=Path,
-        metavar="PATH",
-        help="queries of --data, where it holds none",
-    )
-    parser.add_argument(
+    add("--queries", type=Path, metavar="PATH", help="queries of --data, where it holds none")
+    add("--metric", choices=("l2", "cosine"), default="l2", help="of --data (%(default)s)")
+    add(
         "--libraries",
-        type=list_of(_library),
-        default=list(LIBRARIES),
+        type=list_of(_of(ALL)),
+        default=ALL,
         metavar="A,B",
-        help=f"of {', '.join(LIBRARIES)}",
+        help=f"of {', '.join(ALL)} (all that take the data's metric)",
     )
-    parser.add_argument("--ef", type=list_of(count), metavar="N,N", help="search breadths")
-    parser.add_argument(
-        "--rounds", type=count, metavar="N", help="interleaved rounds (5; quick: 2)"
-    )
-    parser.add_argument(
-        "--builds", type=count, default=1, metavar="N", help="builds of each index (1)"
-    )
-    parser.add_argument(
+    add("--rounds", type=count, metavar="N", help="interleaved rounds (5; quick: 2)")
+    add("--builds", type=count, default=1, metavar="N", help="builds of each index (1)")
+    add(
         "--threads",
         type=count,
         default=machine.threads_available(),
         metavar="N",
         help="measured beside 1 (all)",
     )
-    parser.add_argument(
-        "--cache",
-        type=Path,
-        default=Path(".cache/bench"),
-        metavar="DIR",
-        help="data and exact answers",
+    add(
+        "--memory",
+        type=count,
+        metavar="GIB",
+        help="what all indexes together may hold (0.8 of what is free); those that do not "
+        "fit beside each other are measured in waves",
     )
-    parser.add_argument(
+    add(
+        "--build-limit",
+        type=count,
+        default=2_400,
+        metavar="SECONDS",
+        help="a library that builds for longer is ended (%(default)s)",
+    )
+    add(
+        "--resume", action="store_true", help="keep the data sets that --out already has records of"
+    )
+    add("--cache", type=Path, default=Path(".cache"), metavar="DIR", help="data and exact answers")
+    add(
         "--out",
         type=Path,
-        default=Path("bench-out"),
+        default=Path("bench-out/compare"),
         metavar="DIR",
-        help="where the records go",
+        help="where the records go (%(default)s)",
     )
-    parser.add_argument(
+    add("--page", type=Path, metavar="PATH", help="the page, pictures beside it (OUT/compare.md)")
+    add(
         "--quick",
         action="store_true",
-        help=f"the first {QUICK_BASE_LEN:,} vectors, fewer and shorter readings",
+        help=f"{QUICK_BASE_LEN:,} vectors of each, fewer and shorter readings",
     )
     return parser.parse_args(arguments)
 
 
-def _library(text: str) -> str:
-    if text not in LIBRARIES:
-        raise argparse.ArgumentTypeError(f"unknown library {text!r}; known: {', '.join(LIBRARIES)}")
-    return text
+def _of(known: dict | list):
+    """An argument that is one of these names."""
+
+    def name(text: str) -> str:
+        if text not in known:
+            raise argparse.ArgumentTypeError(f"unknown {text!r}; known: {', '.join(known)}")
+        return text
+
+    return name
 
 
 if __name__ == "__main__":

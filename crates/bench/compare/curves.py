@@ -1,13 +1,25 @@
 """Queries a second at equal recall: Pareto front, interpolation, ratios by round."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 Point = tuple[float, float]
 """(recall, queries a second)."""
+
+Turn = tuple[int, int]
+"""(wave, round): what was measured side by side."""
+
+TARGETS = (0.90, 0.95, 0.99)
+"""The recalls at which speeds are compared."""
+
+SCOUT_SLACK = 1.5
+# A scouted recall is of fewer queries and errs by about a hundredth at 0.9; above the
+# highest target a setting that misses 0.6 of what may be missed at it is far enough.
+BELOW = 0.02
+ABOVE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +76,30 @@ def summary(readings: Sequence[Reading | None]) -> Summary | None:
     return Summary(median(values), min(values), max(values), any(each.above for each in reached))
 
 
-def ratio(ours: Sequence[Reading | None], theirs: Sequence[Reading | None]) -> Summary | None:
-    """Ours over theirs, round by round, then summed up; None where either falls short."""
+def ratio(
+    ours: Mapping[Turn, Reading | None], theirs: Mapping[Turn, Reading | None]
+) -> Summary | None:
+    """Ours over theirs in each turn both took part in, then summed up; None where either
+    falls short in one of them, or they never met."""
     return summary(
         [
             Reading(a.value / b.value, a.above or b.above) if a and b else None
-            for a, b in zip(ours, theirs, strict=True)
+            for a, b in ((ours[turn], theirs[turn]) for turn in ours if turn in theirs)
         ]
     )
+
+
+def worth(points: Mapping[str, Point], targets: Sequence[float]) -> list[str]:
+    """Of settings tried once and briefly, those that careful readings should repeat.
+
+    Kept is what may lie on the front, speeds being known to `SCOUT_SLACK` only, from the
+    last setting well below the lowest target to the first well above the highest.
+    """
+    near = {
+        name: recall
+        for name, (recall, qps) in points.items()
+        if all(qps * SCOUT_SLACK >= fast for high, fast in points.values() if high >= recall)
+    }
+    low = max((r for r in near.values() if r < min(targets) - BELOW), default=0.0)
+    high = min((r for r in near.values() if r > 1 - (1 - max(targets)) * ABOVE), default=1.0)
+    return [name for name, recall in near.items() if low <= recall <= high]

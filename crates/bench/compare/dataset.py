@@ -1,16 +1,13 @@
-"""Where the vectors come from: Fashion-MNIST from Debian's package, or files by path.
+"""What is searched: base, queries and a metric, as two .npy files that every worker maps.
 
-Files are not trusted: every length is checked against the file before it is used, and
-nothing is unpickled. 8-bit data stays 8-bit (an adapter widens it if its library wants
-floats); everything else becomes float32.
+A folder is written under another name and renamed: it is whole or absent. Mapped pages
+are shared, so that the raw vectors lie in memory once however many workers there are.
 """
 
-import gzip
-import math
+import json
+import os
 import shutil
-import subprocess
-import zipfile
-import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,174 +15,68 @@ import numpy as np
 
 from .errors import BenchError
 
-PACKAGE = "dataset-fashion-mnist"
-PACKAGE_FOLDER = Path("usr/share/datasets/fashion-mnist")
-BASE_IDX = "train-images-idx3-ubyte.gz"
-QUERIES_IDX = "t10k-images-idx3-ubyte.gz"
-IDX_BYTES_MAX = 1 << 32
-IDX_U8 = 0x08
+ABOUT = "about.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """`base` (n, dim) is indexed, `queries` (m, dim) are asked; both C-ordered, same dtype."""
+    """`base` (n, columns) is indexed, `queries` (m, columns) are asked; both of one dtype.
+
+    `metric`: "l2" and "cosine" (unit vectors, whose order is that of L2) over uint8, int8
+    or float32; "hamming" over uint8 that hold eight bits each, the lowest first.
+    `about`: where the vectors come from, in a sentence.
+    """
 
     base: np.ndarray
     queries: np.ndarray
+    metric: str = "l2"
+    about: str = ""
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector: columns, or bits."""
+        return self.base.shape[1] * (8 if self.metric == "hamming" else 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What to load. Small and picklable: each worker loads its own copy.
+def unit(rows: np.ndarray) -> np.ndarray:
+    """Rows scaled to length 1, as float32; BenchError where one has no direction."""
+    rows = np.asarray(rows, np.float32)
+    norms = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    if not (norms > 0).all():
+        raise BenchError("a vector of zeros has no cosine; remove such rows")
+    return (rows / norms).astype(np.float32)
 
-    `path`: a folder of Fashion-MNIST's idx files, an .npz with `train` and `test`, or an
-    .npy, .fvecs or .bvecs file, which then needs `queries_path` of one of these kinds.
-    `base_len`, `queries_len`: how many rows to take from the front (None: all).
+
+def load(folder: Path, base_len: int | None = None) -> Dataset:
+    """The data set in `folder`, mapped read-only; the first `base_len` rows of its base."""
+    try:
+        about = json.loads((folder / ABOUT).read_text())
+        base, queries = (
+            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+            for name in ("base", "queries")
+        )
+        return Dataset(base[:base_len], queries, about["metric"], about["about"])
+    except (OSError, ValueError, KeyError) as error:
+        raise BenchError(f"cannot read {folder} ({error}): remove it, it is made again") from error
+
+
+def store(folder: Path, write: Callable[[Path], tuple[str, str]]) -> Path:
+    """`folder`, after `write` has put base.npy and queries.npy into it, if it is not there.
+
+    `write(scratch)` returns metric and `about`.
     """
-
-    path: Path
-    queries_path: Path | None = None
-    base_len: int | None = None
-    queries_len: int | None = None
-
-    def load(self) -> Dataset:
-        """Reads and checks the files; BenchError says what is wrong with which."""
-        if self.path.is_dir():
-            base, queries = (
-                read_idx(self.path / BASE_IDX),
-                read_idx(self.path / QUERIES_IDX),
-            )
-        elif self.path.suffix == ".npz":
-            base, queries = _read_npz(self.path)
-        elif self.queries_path is None:
-            raise BenchError(f"--data {self.path} holds no queries; give them with --queries PATH")
-        else:
-            base, queries = read_rows(self.path), read_rows(self.queries_path)
-        base = _checked(base[: self.base_len], "base")
-        queries = _checked(queries[: self.queries_len], "queries")
-        if base.shape[1] != queries.shape[1]:
-            raise BenchError(
-                f"--queries have {queries.shape[1]} dimensions, the base has {base.shape[1]}; "
-                "give files of one data set"
-            )
-        if base.dtype != queries.dtype:
-            base, queries = base.astype(np.float32), queries.astype(np.float32)
-        return Dataset(base, queries)
-
-
-def fashion_mnist(cache: Path) -> Path:
-    """The folder of Fashion-MNIST's idx files: installed, cached, or fetched into `cache`."""
-    system = Path("/") / PACKAGE_FOLDER
-    unpacked = cache / "fashion-mnist"
-    for folder in (system, unpacked):
-        if all((folder / name).is_file() for name in (BASE_IDX, QUERIES_IDX)):
-            return folder
-    _fetch(cache.resolve(), unpacked.resolve())
-    return unpacked
-
-
-def read_idx(path: Path) -> np.ndarray:
-    """Images of a gzipped idx3 file (MNIST's format) as a (n, rows * columns) uint8 array."""
-    try:
-        with gzip.open(path, "rb") as file:
-            header = file.read(16)
-            if len(header) < 16 or header[:4] != bytes((0, 0, IDX_U8, 3)):
-                raise BenchError(f"{path} is not an idx file of 8-bit images")
-            shape = [int.from_bytes(header[at : at + 4], "big") for at in (4, 8, 12)]
-            size = math.prod(shape)
-            if not 0 < size <= IDX_BYTES_MAX:
-                raise BenchError(f"{path}: its header promises {size} bytes of images")
-            pixels = file.read(size + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise BenchError(f"cannot read {path}: {error}") from error
-    if len(pixels) != size:
-        raise BenchError(
-            f"{path}: its header promises {size} bytes of images, it holds another number"
-        )
-    return np.frombuffer(pixels, np.uint8).reshape(shape[0], -1)
-
-
-def read_rows(path: Path) -> np.ndarray:
-    """Vectors of an .npy, .fvecs or .bvecs file as a (n, dim) array."""
-    try:
-        if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        if path.suffix in (".fvecs", ".bvecs"):
-            return _read_vecs(path, np.dtype("<f4" if path.suffix == ".fvecs" else "u1"))
-    except (OSError, ValueError, EOFError) as error:
-        raise BenchError(f"cannot read {path}: {error}") from error
-    raise BenchError(
-        f"{path}: unknown kind of file; give .npz, .npy, .fvecs, .bvecs or a folder of idx files"
-    )
-
-
-def _read_vecs(path: Path, element: np.dtype) -> np.ndarray:
-    """Each row is its dimension (little-endian 32-bit), then that many elements."""
-    raw = np.fromfile(path, np.uint8)
-    dim = int(raw[:4].view("<i4")[0]) if len(raw) >= 4 else 0
-    row_bytes = 4 + dim * element.itemsize
-    if dim <= 0 or len(raw) % row_bytes:
-        raise BenchError(f"{path}: {len(raw)} bytes are not whole rows of dimension {dim}")
-    rows = raw.reshape(-1, row_bytes)
-    if (rows[:, :4] != rows[0, :4]).any():
-        raise BenchError(f"{path}: its rows are not all of dimension {dim}")
-    return np.ascontiguousarray(rows[:, 4:]).view(element)
-
-
-def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return arrays["train"], arrays["test"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise BenchError(f"cannot read arrays `train` and `test` from {path}: {error}") from error
-
-
-def _checked(rows: np.ndarray, what: str) -> np.ndarray:
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise BenchError(f"the {what} must be rows of vectors, not an array of shape {rows.shape}")
-    if rows.dtype in (np.uint8, np.int8):
-        return np.ascontiguousarray(rows)
-    if rows.dtype.kind not in "fiu":
-        raise BenchError(f"the {what} must be numbers, not {rows.dtype}")
-    rows = np.ascontiguousarray(rows, np.float32)
-    if not np.isfinite(rows).all():
-        raise BenchError(f"the {what} hold NaN or infinite values; remove these rows")
-    return rows
-
-
-def _fetch(cache: Path, unpacked: Path) -> None:
-    """Downloads Debian's package and unpacks its data. Needs apt and its lists, not root."""
-    remedy = f"install the package {PACKAGE}, or give other vectors with --data PATH"
-    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise BenchError(f"Fashion-MNIST is not here and there is no apt-get to fetch it: {remedy}")
-    scratch = cache / "apt"
+    if (folder / ABOUT).is_file():
+        return folder
+    scratch = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(scratch, ignore_errors=True)
-    (scratch / "lists/partial").mkdir(parents=True)
-    (scratch / "archives/partial").mkdir(parents=True)
-    # With lists of our own, `update` works for any user and leaves the system's alone.
-    own = [
-        f"-oDir::State::lists={scratch}/lists",
-        f"-oDir::Cache={scratch}",
-        "-oAPT::Sandbox::User=",
-    ]
-    download = ["download", PACKAGE]
-    attempts = (
-        [["apt-get", "-q", *download]],
-        [["apt-get", "-q", *own, "update"], ["apt-get", "-q", *own, *download]],
-    )
-    for commands in attempts:
-        said = [
-            subprocess.run(each, cwd=scratch, capture_output=True, text=True) for each in commands
-        ]
-        package = next(scratch.glob("*.deb"), None)
-        if said[-1].returncode == 0 and package:
-            break
-    else:
-        raise BenchError(
-            f"apt-get cannot fetch Fashion-MNIST ({said[-1].stderr.strip()}): {remedy}"
-        )
-    subprocess.run(["dpkg-deb", "-x", package, scratch / "root"], check=True)
-    # Renamed last: a folder of that name is always whole.
-    shutil.rmtree(unpacked, ignore_errors=True)
-    (scratch / "root" / PACKAGE_FOLDER).rename(unpacked)
-    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        scratch.mkdir(parents=True)
+        metric, about = write(scratch)
+        (scratch / ABOUT).write_text(json.dumps({"metric": metric, "about": about}) + "\n")
+        shutil.rmtree(folder, ignore_errors=True)
+        scratch.rename(folder)
+    except OSError as error:
+        raise BenchError(f"cannot write {folder}: {error.strerror}; give --cache DIR") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return folder

@@ -1,5 +1,6 @@
 """What a record must say about the run: processor, load, versions, commit, command."""
 
+import contextlib
 import os
 import platform
 import shlex
@@ -17,6 +18,21 @@ def threads_available() -> int:
 def load_now() -> float:
     """The machine's load average over the last minute, ours included."""
     return round(os.getloadavg()[0], 2)
+
+
+def memory_available() -> int:
+    """Bytes that processes may still take, by the kernel and by the container. Linux only;
+    elsewhere 8 GiB are supposed."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if "MemAvailable" in line)
+    except (OSError, StopIteration):
+        return 8 << 30
+    group = Path("/sys/fs/cgroup")
+    with contextlib.suppress(OSError, ValueError):  # "max", or no such group: no limit
+        limit = int((group / "memory.max").read_text())
+        free = min(free, limit - int((group / "memory.current").read_text()))
+    return free
 
 
 def describe(program: str, arguments: list[str]) -> dict[str, str]:

@@ -1,30 +1,32 @@
-"""The record as a picture: speed over recall, one panel for each thread count."""
+"""A record as a picture: speed over recall, one panel for each thread count."""
 
 from pathlib import Path
-from statistics import median
 
-from .adapters import OURS
+from .adapters import is_ours
 from .curves import pareto
-from .driver import Row
+from .record import Record
 
 RECALL_TICKS = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
-# The scale stretches towards recall 1, which itself lies at infinity.
-RECALL_MAX = 0.9995
-OUR_COLOURS = ("#c1121f", "#e07a00")
-PEER_COLOURS = (
-    "#1d4e89",
-    "#2a9d8f",
-    "#57a773",
-    "#7b8c2a",
-    "#6a4c93",
-    "#9d6bb5",
-    "#c77dba",
-)
-MARKERS = "osD^vP<>X"
+# The scale stretches towards recall 1, which itself lies at infinity; below is nobody's aim.
+RECALL_MIN, RECALL_MAX = 0.75, 0.9995
+OUR_COLOUR = "#c1121f"
+PEER_COLOURS = {
+    "faiss": "#1d4e89",
+    "hnswlib": "#444444",
+    "usearch": "#2a9d8f",
+    "svs": "#7b8c2a",
+    "scann": "#6a4c93",
+    "ngt": "#b5838d",
+    "vsag": "#e09f3e",
+}
+MARKERS = "osD^vP<>X*ph"
 
 
-def draw(path: Path, title: str, rows: list[Row]) -> None:
-    """Writes a PNG of the rows' Pareto fronts (medians over the rounds)."""
+def draw(path: Path, record: Record) -> None:
+    """Writes a PNG of the rows' Pareto fronts (medians over the rounds).
+
+    A colour for each package, a marker for each of its indexes; ours are the thick ones.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -37,37 +39,37 @@ def draw(path: Path, title: str, rows: list[Row]) -> None:
         NullLocator,
     )
 
-    counts = sorted({count for row in rows for count in row.searches})
+    counts = record.plan["threads"]
     figure, panels = pyplot.subplots(
         1,
         len(counts),
-        figsize=(6.2 * len(counts), 5.6),
+        figsize=(6.6 * len(counts), 7.2),
         sharey=True,
         squeeze=False,
         layout="constrained",
     )
-    peer_colours, our_colours = iter(PEER_COLOURS * 2), iter(OUR_COLOURS)
-    styles = {
-        row.library: {
-            "color": next(our_colours if row.library in OURS else peer_colours),
-            "linewidth": 2.6 if row.library in OURS else 1.4,
-            "zorder": 3 if row.library in OURS else 2,
-            "marker": marker,
-            "markersize": 5,
-        }
-        for row, marker in zip(rows, MARKERS * 2, strict=False)
-    }
-    for panel, count in zip(panels[0], counts, strict=True):
-        for row in rows:
-            points = [
-                (
-                    min(row.recall(ef, count), RECALL_MAX),
-                    median(each["qps"] for each in readings),
-                )
-                for ef, readings in row.searches[count].items()
+    seen: dict[str, int] = {}
+    for row in record.done:
+        package = row.library.split("-")[0]
+        number = seen[package] = seen.get(package, -1) + 1
+        ours = is_ours(row.library)
+        for panel, count in zip(panels[0], counts, strict=True):
+            front = [
+                (min(recall, RECALL_MAX), qps)
+                for recall, qps in pareto(row.points(count))
+                if recall >= RECALL_MIN
             ]
-            front = zip(*pareto(points), strict=True)
-            panel.plot(*front, label=row.library, **styles[row.library])
+            panel.plot(
+                *(zip(*front, strict=True) if front else ([], [])),
+                label=row.library,
+                color=OUR_COLOUR if ours else PEER_COLOURS.get(package, "#999999"),
+                linestyle=("-", "--", "-.", ":")[number // 3 % 4],
+                linewidth=2.6 if ours else 1.1,
+                zorder=3 if ours else 2,
+                marker=MARKERS[number % len(MARKERS)],
+                markersize=5 if ours else 4,
+            )
+    for panel, count in zip(panels[0], counts, strict=True):
         panel.set(
             xscale="logit",
             yscale="log",
@@ -82,12 +84,13 @@ def draw(path: Path, title: str, rows: list[Row]) -> None:
         panel.yaxis.set_minor_formatter(NullFormatter())
         panel.grid(alpha=0.3)
     panels[0][0].set_ylabel("queries a second (log)")
-    figure.suptitle(title)
+    figure.suptitle(f"{record.name}, {record.facts['cpu']}")
     figure.legend(
         *panels[0][0].get_legend_handles_labels(),
         loc="outside lower center",
         ncols=5,
         frameon=False,
+        fontsize="small",
     )
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=110)
     pyplot.close(figure)

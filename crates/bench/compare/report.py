@@ -1,84 +1,181 @@
-"""The record as Markdown: what ran where, the tables, the ratios."""
+"""The page: best against best over all data sets, then each data set's tables and picture."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
+from typing import Any
 
-from .adapters import OURS
-from .curves import Summary, ratio, summary
-from .dataset import Dataset
-from .driver import Plan, Results, Row
+from .adapters import is_ours
+from .curves import TARGETS, Reading, Summary, Turn, ratio, summary
+from .record import Record, Row
 
-TARGETS = (0.90, 0.95, 0.99)
 DASH = "—"
 
+HEAD = """# Lanewise beside other vector indexes
 
-def markdown(title: str, facts: dict[str, str], plan: Plan, data: Dataset, results: Results) -> str:
-    """The whole record; ends with a newline."""
-    done = [row for row in results.rows if row.reason is None]
-    parts = [f"# {title}", _preface(facts, plan, data, results)]
-    for threads in plan.threads:
-        parts += [
-            f"## Queries a second, {_threads(threads)}",
-            _speeds(results.rows, threads),
-        ]
-    parts += ["## Build, memory, single queries", _costs(results.rows)]
-    for ours in (row for row in done if row.library in OURS):
-        peers = [row for row in done if row.library not in OURS]
-        parts += [
-            f"## {ours.library} over each peer",
-            _ratios(ours, peers, plan.threads),
-        ]
+`make bench-compare` measures this and writes this page; `BENCH_ARGS=--help` lists what it takes.
+
+All graphs have equal parameters: m = 16 (32 links in the lowest layer), ef_construction = 200; \
+Vamana with alpha = 1.2 in two passes; lists: the power of 2 nearest to 4 √n. Each library is \
+asked with its own settings (breadths, lists x candidates to rank …); those near its best curve \
+are measured. Queries are batch calls. Rounds are interleaved: ratios are formed inside a round, \
+and figures are medians over the rounds, in brackets the lowest and the highest. Recall counts \
+ties. Speed between two settings is interpolated (its logarithm is linear in recall). `≥` and \
+`*`: even the cheapest setting is above that recall, its speed is taken. —: recall not \
+reached. OpenMP's threads wait passively (OMP_WAIT_POLICY)."""
+
+
+def page(records: Sequence[Record], pictures: Mapping[str, str]) -> str:
+    """The whole page; `pictures`: the file of each record's picture, by its name."""
+    parts = [HEAD, "## Best against best", _best_table(records)]
+    for record in records:
+        parts += [f"## {record.name}", _facts(record)]
+        if record.name in pictures:
+            parts.append(f"![recall and speed of {record.name}]({pictures[record.name]})")
+        for threads in record.plan["threads"]:
+            parts += [
+                f"### {record.name}: queries a second, {_threads(threads)}",
+                _speeds(record, threads),
+            ]
+        parts += [f"### {record.name}: build, memory, single queries", _costs(record)]
     return "\n\n".join(parts) + "\n"
 
 
-def _preface(facts: dict[str, str], plan: Plan, data: Dataset, results: Results) -> str:
-    releases = dict.fromkeys(row.release for row in results.rows if row.release)
-    loads = [f"{load:.2f}" for load in results.loads]
-    lines = [
-        f"{data.base.shape[0]:,} x {data.base.shape[1]} {data.base.dtype}, "
-        f"{len(data.queries):,} queries, squared L2, k={plan.k}, m={plan.graph.m}, "
-        f"ef_construction={plan.graph.ef_construction}, ef {', '.join(map(str, plan.efs))}; "
-        f"rounds: {plan.rounds}, interleaved; builds: {plan.builds}",
-        *(f"{name}: {value}" for name, value in facts.items()),
-        f"versions: {', '.join(releases)}",
-        f"load average (ours included): {loads[0]} before the builds, "
-        f"{', '.join(loads[1:-1])} before the rounds, {loads[-1]} at the end",
-    ]
-    return "\n".join(f"- {line}" for line in lines) + (
-        "\n\nQueries are batch calls. Figures are medians over the rounds; *spread* is the fastest "
-        "round over the slowest at recall 0.95. Recall counts ties. `≥`: even the cheapest setting "
-        f"is above that recall, its speed is given. {DASH}: recall not reached."
+def best_of_ours(record: Record, threads: int, target: float) -> Row | None:
+    """The fastest configuration of Lanewise at this recall."""
+    return _highest(
+        [row for row in record.done if is_ours(row.library)],
+        lambda row: summary(list(row.speeds(threads, target).values())),
     )
 
 
-def _speeds(rows: Sequence[Row], threads: int) -> str:
+def best_peer(record: Record, ours: Row | None, threads: int, target: float) -> Row | None:
+    """The peer that leaves `ours` the smallest ratio; without ours, the fastest.
+
+    By ratio, since peers of different waves never ran side by side and ours ran with all.
+    """
+    peers = [row for row in record.done if not is_ours(row.library)]
+    if ours is None:
+        return _highest(peers, lambda row: summary(list(row.speeds(threads, target).values())))
+    speeds = ours.speeds(threads, target)
+
+    def over_ours(row: Row) -> Summary | None:
+        return ratio(row.speeds(threads, target), speeds)
+
+    return _highest(peers, over_ours)
+
+
+def _highest(rows: Sequence[Row], figure: Callable[[Row], Summary | None]) -> Row | None:
+    figures = [(value.median, row) for row in rows if (value := figure(row))]
+    return max(figures, key=lambda each: each[0])[1] if figures else None
+
+
+def _best_table(records: Sequence[Record]) -> str:
+    head = [
+        "data",
+        "threads",
+        "recall",
+        "best Lanewise",
+        "queries/s",
+        "best peer",
+        "queries/s",
+        "Lanewise over peer",
+    ]
+    body = []
+    for record in records:
+        for threads in record.plan["threads"]:
+            for target in TARGETS:
+                ours = best_of_ours(record, threads, target)
+                peer = best_peer(record, ours, threads, target)
+                over = None
+                if ours and peer:
+                    over = ratio(ours.speeds(threads, target), peer.speeds(threads, target))
+                body.append(
+                    [
+                        record.name,
+                        str(threads),
+                        f"{target:.2f}",
+                        ours.library if ours else DASH,
+                        _qps(ours and summary(list(ours.speeds(threads, target).values()))),
+                        peer.library if peer else DASH,
+                        _qps(peer and summary(list(peer.speeds(threads, target).values()))),
+                        f"**{_ratio(over)}**" if over else DASH,
+                    ]
+                )
+    return _table(head, body)
+
+
+def _facts(record: Record) -> str:
+    plan, data = record.plan, record.data
+    releases = dict.fromkeys(row.release for row in record.rows if row.release)
+    loads = ", ".join(f"{load:.2f}" for load in record.loads)
+    waves = "; ".join(
+        f"{len(names)} libraries holding {held / 2**30:.1f} GiB" for names, held in record.waves
+    )
+    lines = [
+        f"{data['about']}",
+        f"{data['base_len']:,} x {data['dim']} {data['dtype']}, {data['queries_len']:,} queries, "
+        f"{data['metric']}, k={plan['k']}; local intrinsic dimension {data['lid']:.1f} "
+        "(Levina & Bickel, median at 100 neighbours)",
+        f"rounds: {plan['rounds']}; builds: {plan['builds']}; together in memory: {waves} "
+        f"(limit {plan['memory_bytes'] / 2**30:.1f} GiB; ours are in each)",
+        *(f"{name}: {value}" for name, value in record.facts.items()),
+        f"versions: {', '.join(releases)}",
+        f"load average, ours included: {loads} (before the builds, before each round, at the end)",
+    ]
+    if strangers := [row for row in record.rows if not row.applicable]:
+        told = "; ".join(f"{row.library} {row.reason}" for row in strangers)
+        lines.append(f"not for these data: {told}")
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _speeds(record: Record, threads: int) -> str:
+    best = {target: best_of_ours(record, threads, target) for target in TARGETS}
+    names = ", ".join(f"{t:.2f} {row.library}" for t, row in best.items() if row)
     head = [
         "index",
         *(f"{target:.2f}" for target in TARGETS),
         "spread",
         "highest recall",
+        *(f"ours over it, {target:.2f}" for target in TARGETS),
     ]
     body = []
-    for row in rows:
-        if row.reason is not None:
+    for row in record.rows:
+        if not row.applicable:
+            continue
+        if row not in record.done:
             body.append([row.library, _not_run(row)])
             continue
-        at = {target: summary(row.speeds(threads, target)) for target in TARGETS}
+        speeds = {target: row.speeds(threads, target) for target in TARGETS}
+        at = {target: summary(list(each.values())) for target, each in speeds.items()}
         middle = at[0.95]
-        highest = max(row.recall(ef, threads) for ef in row.searches[threads])
-        spread = f"{middle.high / middle.low:.2f}" if middle else DASH
         body.append(
             [
                 row.library,
                 *(_qps(each) for each in at.values()),
-                spread,
-                f"{highest:.4f}",
+                f"{middle.high / middle.low:.2f}" if middle else DASH,
+                f"{max(recall for recall, _ in row.points(threads)):.4f}",
+                *(_over(best[target], row, threads, target, speeds[target]) for target in TARGETS),
             ]
         )
-    return _table(head, body)
+    note = (
+        "*Spread*: the fastest round over the slowest at recall 0.95. *Highest recall*: of the "
+        f"settings measured. *Ours*: the fastest Lanewise at that recall ({names or DASH})."
+    )
+    return f"{_table(head, body)}\n\n{note}"
 
 
-def _costs(rows: Sequence[Row]) -> str:
+def _over(
+    ours: Row | None, row: Row, threads: int, target: float, speeds: Mapping[Turn, Reading | None]
+) -> str:
+    if is_ours(row.library):
+        return ""
+    if ours is None:
+        return DASH
+    over = ratio(ours.speeds(threads, target), speeds)
+    return f"{over.median:.2f}{'*' * over.above}" if over else DASH
+
+
+def _costs(record: Record) -> str:
     head = [
         "index",
         "build wall s",
@@ -91,22 +188,18 @@ def _costs(rows: Sequence[Row]) -> str:
         "kernels",
     ]
     body = []
-    for row in rows:
-        if row.reason is not None:
-            body.append([row.library, _not_run(row)])
-            continue
+    for row in record.done:
         first = row.builds[0]  # later builds grow into memory that the first one returned
-        assert row.latency_ef is not None
         body.append(
             [
                 row.library,
-                f"{median(each['wall_s'] for each in row.builds):.1f}",
-                f"{median(each['cpu_s'] for each in row.builds):.1f}",
+                f"{_median(row.builds, 'wall_s'):.1f}",
+                f"{_median(row.builds, 'cpu_s'):.1f}",
                 _bytes(first["grown_bytes"]),
                 _bytes(first["own_bytes"]),
-                f"{median(each['p50_us'] for each in row.latency):.0f}",
-                f"{median(each['p99_us'] for each in row.latency):.0f}",
-                f"{row.recall(row.latency_ef):.3f} (ef {row.latency_ef})",
+                f"{_median(row.latency, 'p50_us'):.0f}",
+                f"{_median(row.latency, 'p99_us'):.0f}",
+                f"{row.recall(row.latency_label):.3f} ({row.latency_label})",
                 first["kernels"] or DASH,
             ]
         )
@@ -118,32 +211,8 @@ def _costs(rows: Sequence[Row]) -> str:
     return f"{_table(head, body)}\n\n{note}"
 
 
-def _ratios(ours: Row, peers: Iterable[Row], threads: Sequence[int]) -> str:
-    columns = [(count, target, "qps") for count in threads for target in TARGETS]
-    if 1 in threads:
-        columns += [(1, target, "cpu_qps") for target in TARGETS]
-    head = [
-        "peer",
-        *(
-            f"{_threads(count)}{', CPU time' * (clock != 'qps')}, {target:.2f}"
-            for count, target, clock in columns
-        ),
-    ]
-    body = [
-        [peer.library]
-        + [
-            _ratio(ratio(ours.speeds(count, target, clock), peer.speeds(count, target, clock)))
-            for count, target, clock in columns
-        ]
-        for peer in peers
-    ]
-    note = (
-        "Speed at equal recall, ours over theirs: the median of the rounds' ratios, in brackets "
-        "the lowest and the highest. *CPU time* counts the seconds this process ran, so other "
-        "work on the machine weighs less. `*`: one of the two is above that recall at its "
-        f"cheapest setting. {DASH}: one of the two does not reach it."
-    )
-    return f"{_table(head, body)}\n\n{note}"
+def _median(readings: Sequence[Mapping[str, Any]], name: str) -> float:
+    return median(each[name] for each in readings)
 
 
 def _threads(count: int) -> str:
