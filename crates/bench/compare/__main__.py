@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -69,7 +70,9 @@ def _measured(name: str, options: argparse.Namespace, arguments: list[str]) -> r
     truth = recall.cached_nearest(data, recall.NEIGHBOURS, options.cache)
     logs = options.out / f"{name}-logs"
     make_folder(logs)
+    start = time.monotonic()
     results = driver.run(plan, wanted, folder, truth, data, logs)
+    facts["took"] = f"{(time.monotonic() - start) / 60:.0f} minutes, without preparing the data"
     about = {
         "about": data.about,
         "base_len": len(data.base),

@@ -179,7 +179,7 @@ class _Crew:
         settings = self.ask(row, "settings") if row.library in self._alive else []
         for setting in settings or []:
             share = max(len(judge.data.queries) // SCOUT_SHARE, 1)
-            reading = self.search(row, judge, setting, 1, 0.0, share)
+            reading = self.search(row, judge, setting, 1, self._plan.seconds / 4, share)
             if reading is None:
                 break
             # By CPU time: a brief reading on the wall says too much about others on the machine.

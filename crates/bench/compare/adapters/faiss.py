@@ -15,6 +15,7 @@ from .protocol import (
     NotApplicable,
     Parameters,
     Setting,
+    bytes_u8,
     floats,
     sweep,
 )
@@ -66,8 +67,8 @@ class FaissGraph(_Faiss):
         self.codes, self.refine = codes, refine
 
     def prepare(self, rows: np.ndarray, metric: str) -> np.ndarray:
-        if self.codes == "QT_8bit_direct" and rows.dtype != np.uint8:
-            raise NotApplicable(f"holds unsigned 8-bit data exactly, this data is {rows.dtype}")
+        if self.codes == "QT_8bit_direct":
+            rows = bytes_u8(rows)
         return super().prepare(rows, metric)
 
     def build(self, rows: np.ndarray, metric: str, parameters: Parameters, threads: int) -> None:

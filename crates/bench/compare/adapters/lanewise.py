@@ -5,7 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from .protocol import EFS, NPROBES, OVERSAMPLES, Parameters, Setting, floats, shifted, sweep
+from .protocol import (
+    EFS,
+    NPROBES,
+    OVERSAMPLES,
+    Parameters,
+    Setting,
+    bytes_u8,
+    floats,
+    shifted,
+    sweep,
+)
 
 
 class Lanewise:
@@ -31,7 +41,9 @@ class Lanewise:
         match self.options["dtype"]:
             case "i8":
                 return shifted(rows)
-            case "bits" | "u8":
+            case "u8":
+                return bytes_u8(rows)
+            case "bits":
                 return rows
             case _:
                 return floats(rows)

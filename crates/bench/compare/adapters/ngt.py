@@ -8,7 +8,24 @@ import numpy as np
 
 from .protocol import Parameters, Setting, floats, sweep
 
-EPSILONS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.09, 0.12, 0.15, 0.2, 0.25, 0.3)
+EPSILONS = (
+    -0.2,
+    -0.1,
+    -0.05,
+    -0.02,
+    0.0,
+    0.01,
+    0.02,
+    0.03,
+    0.05,
+    0.07,
+    0.09,
+    0.12,
+    0.15,
+    0.2,
+    0.25,
+    0.3,
+)
 
 
 class Ngt:

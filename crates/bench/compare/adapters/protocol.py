@@ -88,6 +88,13 @@ def floats(rows: np.ndarray) -> np.ndarray:
     return np.require(rows, np.float32, ["C", "W"])
 
 
+def bytes_u8(rows: np.ndarray) -> np.ndarray:
+    """Unsigned 8-bit data as they are."""
+    if rows.dtype != np.uint8:
+        raise NotApplicable(f"holds unsigned 8-bit data exactly, this data is {rows.dtype}")
+    return np.ascontiguousarray(rows)
+
+
 def shifted(rows: np.ndarray) -> np.ndarray:
     """8-bit data as i8; shifting unsigned values by 128 leaves every L2 distance as it was."""
     if rows.dtype == np.uint8:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .protocol import EFS, NotApplicable, Parameters, Setting, floats, sweep
+from .protocol import EFS, Parameters, Setting, bytes_u8, floats, sweep
 
 
 class Svs:
@@ -32,11 +32,7 @@ class Svs:
         return f"scalable-vs {version('scalable-vs')}"
 
     def prepare(self, rows: np.ndarray, metric: str) -> np.ndarray:
-        if self.codes == "u8":
-            if rows.dtype != np.uint8:
-                raise NotApplicable(f"holds unsigned 8-bit data exactly, this data is {rows.dtype}")
-            return np.ascontiguousarray(rows)
-        return floats(rows)
+        return bytes_u8(rows) if self.codes == "u8" else floats(rows)
 
     def build(self, rows: np.ndarray, metric: str, parameters: Parameters, threads: int) -> None:
         self.index = None
