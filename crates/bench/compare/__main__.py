@@ -33,11 +33,11 @@ def _compare(options: argparse.Namespace, arguments: list[str]) -> None:
         if options.resume and path.is_file():
             driver.say(f"{name}: taken from {path}")
             records.append(record.load(path))
-            continue
-        records.append(_measured(name, options, arguments))
-        records[-1].save(written(path))
+        else:
+            records.append(_measured(name, options, arguments))
+            records[-1].save(written(path))
+        # After each data set: who looks in before the end finds what there is.
         _write_page(page, records)
-    _write_page(page, records)
     if not any(each.done for each in records):
         raise BenchError(f"no library could be run; {page} says why")
 
@@ -88,11 +88,10 @@ def _measured(name: str, options: argparse.Namespace, arguments: list[str]) -> r
 
 
 def _write_page(page: Path, records: list[record.Record]) -> None:
-    """The page and its pictures, which lie beside it."""
+    """The page of all records, and the picture of the last; pictures lie beside the page."""
     pictures = {each.name: f"{page.stem}-{each.name}.png" for each in records if each.done}
-    for each in records:
-        if each.done:
-            plot.draw(page.parent / pictures[each.name], each)
+    if records[-1].done:
+        plot.draw(page.parent / pictures[records[-1].name], records[-1])
     written(page).write_text(report.page(records, pictures))
 
 

@@ -72,10 +72,11 @@ def sift_like() -> Law:
 def planted_bits(bits: int = 768) -> Law:
     """Bit vectors, eight bits a byte, like binary-quantised embeddings; compared by Hamming.
 
-    24 hidden coordinates around one of 4,000 centres, which lie about as far apart as
-    their vectors lie from them (so clusters overlap); bit i says on which side of a random
-    plane through 0 the vector is, so Hamming distance follows the angle; then every bit
-    is flipped with probability 0.02.
+    24 hidden coordinates around one of 4,000 centres: centres lie 6.9 from each other,
+    vectors 3.4 from theirs, so that clusters touch (of the ten nearest of a million, one or
+    two are of other clusters); bit i says on which side of a random plane through 0 the
+    vector is, so Hamming distance follows the angle; then every bit is flipped with
+    probability 0.02.
     """
     hidden, centres_len = 24, 4_000
     fixed = np.random.default_rng(SEED + 1)
@@ -84,7 +85,7 @@ def planted_bits(bits: int = 768) -> Law:
 
     def law(random: np.random.Generator, rows_len: int) -> np.ndarray:
         around = centres[random.integers(centres_len, size=rows_len)]
-        sides = (around + _hidden(random, rows_len, hidden)) @ planes > 0
+        sides = (around + np.float32(0.7) * _hidden(random, rows_len, hidden)) @ planes > 0
         sides ^= random.random(sides.shape, np.float32) < 0.02
         return np.packbits(sides, axis=1, bitorder="little")
 

@@ -47,5 +47,6 @@ def test_bits_have_neighbours_much_nearer_than_strangers(tmp_path: Path) -> None
     assert 0.4 < np.unpackbits(data.base).mean() < 0.6
     near = np.bitwise_count(data.base[nearest(data, 1)[:, 0]] ^ data.queries).sum(axis=1)
     far = np.bitwise_count(data.base[:100] ^ data.queries).sum(axis=1)
-    assert np.median(near) < 0.7 * np.median(far)
+    # Without the planted clusters it is 0.52.
+    assert np.median(near) < 0.49 * np.median(far)
     assert 8 < local_dimension(data, nearest(data, 100)) < 25
