@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 def results_of(folder: Path, libraries: Mapping[str, Make], memory_bytes: int = 1 << 40) -> Results:
     plan = Plan(
-        threads=[1], rounds=2, builds=1, seconds=0, memory_bytes=memory_bytes, build_seconds_max=2
+        threads=[1], rounds=2, builds=1, seconds=0, memory_bytes=memory_bytes, build_seconds_max=5
     )
     data = load(folder)
     return driver.run(plan, libraries, folder, nearest(data, 20), data, folder.parent)
@@ -87,7 +87,7 @@ class TestDriver:
             "peer": None,
             "stranger": "takes other data",
             "dying": "its process ended with status 3: not supported on this machine",
-            "hanging": "build: no answer within 2 s, so it was ended",
+            "hanging": "build: no answer within 5 s, so it was ended",
             "failing": "RuntimeError: one is none",
         }
         assert [row.library for row in results.rows if not row.applicable] == ["stranger"]
