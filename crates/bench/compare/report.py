@@ -1,11 +1,11 @@
 """The page: best against best over all data sets, then each data set's tables and picture."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
 from .adapters import is_ours
-from .curves import TARGETS, Reading, Summary, Turn, ratio, summary
+from .curves import TARGETS, Summary, ratio, summary
 from .record import Record, Row
 
 DASH = "—"
@@ -42,31 +42,31 @@ def page(records: Sequence[Record], pictures: Mapping[str, str]) -> str:
 
 def best_of_ours(record: Record, threads: int, target: float) -> Row | None:
     """The fastest configuration of Lanewise at this recall."""
-    return _highest(
-        [row for row in record.done if is_ours(row.library)],
-        lambda row: summary(list(row.speeds(threads, target).values())),
-    )
+    return _fastest([row for row in record.done if is_ours(row.library)], threads, target)
 
 
 def best_peer(record: Record, ours: Row | None, threads: int, target: float) -> Row | None:
-    """The peer that leaves `ours` the smallest ratio; without ours, the fastest.
+    """The peer over which `ours` has the smallest ratio; without ours, the fastest.
 
     By ratio, since peers of different waves never ran side by side and ours ran with all.
     """
     peers = [row for row in record.done if not is_ours(row.library)]
     if ours is None:
-        return _highest(peers, lambda row: summary(list(row.speeds(threads, target).values())))
+        return _fastest(peers, threads, target)
     speeds = ours.speeds(threads, target)
-
-    def over_ours(row: Row) -> Summary | None:
-        return ratio(row.speeds(threads, target), speeds)
-
-    return _highest(peers, over_ours)
+    over = [(ratio(speeds, row.speeds(threads, target)), row) for row in peers]
+    reached = [(value.median, row) for value, row in over if value]
+    return min(reached, key=lambda each: each[0])[1] if reached else None
 
 
-def _highest(rows: Sequence[Row], figure: Callable[[Row], Summary | None]) -> Row | None:
-    figures = [(value.median, row) for row in rows if (value := figure(row))]
-    return max(figures, key=lambda each: each[0])[1] if figures else None
+def _fastest(rows: Sequence[Row], threads: int, target: float) -> Row | None:
+    speeds = [(_speed(row, threads, target), row) for row in rows]
+    reached = [(value.median, row) for value, row in speeds if value]
+    return max(reached, key=lambda each: each[0])[1] if reached else None
+
+
+def _speed(row: Row, threads: int, target: float) -> Summary | None:
+    return summary(list(row.speeds(threads, target).values()))
 
 
 def _best_table(records: Sequence[Record]) -> str:
@@ -95,9 +95,9 @@ def _best_table(records: Sequence[Record]) -> str:
                         str(threads),
                         f"{target:.2f}",
                         ours.library if ours else DASH,
-                        _qps(ours and summary(list(ours.speeds(threads, target).values()))),
+                        _qps(ours and _speed(ours, threads, target)),
                         peer.library if peer else DASH,
-                        _qps(peer and summary(list(peer.speeds(threads, target).values()))),
+                        _qps(peer and _speed(peer, threads, target)),
                         f"**{_ratio(over)}**" if over else DASH,
                     ]
                 )
@@ -145,8 +145,7 @@ def _speeds(record: Record, threads: int) -> str:
         if row not in record.done:
             body.append([row.library, _not_run(row)])
             continue
-        speeds = {target: row.speeds(threads, target) for target in TARGETS}
-        at = {target: summary(list(each.values())) for target, each in speeds.items()}
+        at = {target: _speed(row, threads, target) for target in TARGETS}
         middle = at[0.95]
         body.append(
             [
@@ -154,7 +153,7 @@ def _speeds(record: Record, threads: int) -> str:
                 *(_qps(each) for each in at.values()),
                 f"{middle.high / middle.low:.2f}" if middle else DASH,
                 f"{max(recall for recall, _ in row.points(threads)):.4f}",
-                *(_over(best[target], row, threads, target, speeds[target]) for target in TARGETS),
+                *(_over(best[target], row, threads, target) for target in TARGETS),
             ]
         )
     note = (
@@ -164,14 +163,10 @@ def _speeds(record: Record, threads: int) -> str:
     return f"{_table(head, body)}\n\n{note}"
 
 
-def _over(
-    ours: Row | None, row: Row, threads: int, target: float, speeds: Mapping[Turn, Reading | None]
-) -> str:
+def _over(ours: Row | None, row: Row, threads: int, target: float) -> str:
     if is_ours(row.library):
         return ""
-    if ours is None:
-        return DASH
-    over = ratio(ours.speeds(threads, target), speeds)
+    over = ours and ratio(ours.speeds(threads, target), row.speeds(threads, target))
     return f"{over.median:.2f}{'*' * over.above}" if over else DASH
 
 
