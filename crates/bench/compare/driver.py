@@ -174,6 +174,10 @@ class _Crew:
                 build = self.ask(row, "build", self._plan.parameters, max(self._plan.threads))
                 if build:
                     row.builds.append(build)
+                    say(
+                        f"    {build['wall_s']:.1f} s, {build['cpu_s']:.1f} s of CPU, "
+                        f"at most {build['peak_bytes'] / 2**30:.2f} GiB"
+                    )
                     self._peak_bytes = max(self._peak_bytes, build["peak_bytes"])
         points = {}
         settings = self.ask(row, "settings") if row.library in self._alive else []
