@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .adapters import Make, is_ours
-from .adapters.protocol import Parameters, Setting, label
+from .adapters.protocol import K, Parameters, Setting, label
 from .curves import TARGETS, worth
 from .dataset import Dataset
 from .machine import load_now
@@ -50,7 +50,7 @@ class Plan:
     memory_bytes: int
     build_seconds_max: float = 2_400
     answer_seconds_max: float = 300
-    k: int = 10
+    k: int = K
     parameters: Parameters = field(default_factory=Parameters)
 
 

@@ -42,6 +42,8 @@ def folder_of(path: Path, metric: str) -> Path:
 
 STRANGERS = {
     ("lanewise-i8", "cosine"),
+    ("lanewise-u8", "cosine"),
+    ("lanewise-u8-code-i4", "cosine"),
     ("faiss-hnsw-u8", "cosine"),
     ("svs-u8", "cosine"),
     ("scann-soar", "l2"),

@@ -22,7 +22,15 @@ Make = Callable[[], Adapter]
 
 VECTORS: dict[str, Make] = {
     "lanewise-f32": partial(Lanewise, dtype="f32"),
+    "lanewise-f16": partial(Lanewise, dtype="f16"),
+    "lanewise-bf16": partial(Lanewise, dtype="bf16"),
     "lanewise-i8": partial(Lanewise, dtype="i8"),
+    "lanewise-u8": partial(Lanewise, dtype="u8"),
+    "lanewise-f32-code-i8": partial(Lanewise, dtype="f32", code="i8"),
+    "lanewise-f16-code-i8": partial(Lanewise, dtype="f16", code="i8"),
+    "lanewise-f16-code-i4": partial(Lanewise, dtype="f16", code="i4"),
+    "lanewise-f16-code-bits": partial(Lanewise, dtype="f16", code="bits"),
+    "lanewise-u8-code-i4": partial(Lanewise, dtype="u8", code="i4"),
     "hnswlib": Hnswlib,
     "faiss-hnsw-flat": partial(FaissGraph, "Flat"),
     "faiss-hnsw-fp16": partial(FaissGraph, "QT_fp16"),

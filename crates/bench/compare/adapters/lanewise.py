@@ -8,7 +8,7 @@ import numpy as np
 from .protocol import (
     EFS,
     NPROBES,
-    OVERSAMPLES,
+    K,
     Parameters,
     Setting,
     bytes_u8,
@@ -17,11 +17,15 @@ from .protocol import (
     sweep,
 )
 
+EPSILONS = (0.0, 0.01, 0.02, 0.03, 0.045, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2)
+OVERSAMPLES = (1, 1.5, 2, 3, 4, 6, 8, 16)
+
 
 class Lanewise:
     """`lanewise.Index(dim, metric=…, **options)`.
 
-    Swept: ef_search of graphs, nprobe of lists, and with a traversal code oversample.
+    Swept: ef_search of graphs and, in its place, epsilon; nprobe of lists; with a traversal
+    code oversample.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -60,14 +64,21 @@ class Lanewise:
         self.index.add(rows, num_threads=threads)
 
     def settings(self) -> list[Setting]:
-        values: dict[str, Any] = {}
-        if self.options["kind"] == "hnsw":
-            values["ef_search"] = EFS
-        if self.options["kind"] == "ivf":
-            values["nprobe"] = NPROBES
-        if self.options.get("code", "none") != "none":
-            values["oversample"] = (1, *OVERSAMPLES)
-        return sweep(**values)
+        coded = self.options.get("code", "none") != "none"
+        ranked = {"oversample": OVERSAMPLES} if coded else {}
+        match self.options["kind"]:
+            case "hnsw":
+                both = sweep(ef_search=EFS, **ranked) + sweep(epsilon=EPSILONS, **ranked)
+                # Where more are to be ordered by the vectors than ef_search keeps, it is raised.
+                return [
+                    each
+                    for each in both
+                    if each.get("ef_search", np.inf) >= K * each.get("oversample", 1)
+                ]
+            case "ivf":
+                return sweep(nprobe=NPROBES, **ranked)
+            case _:
+                return sweep(**ranked)
 
     def configure(self, setting: Setting, threads: int) -> None:
         self.arguments = {**setting, "num_threads": threads}

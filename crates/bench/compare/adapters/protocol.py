@@ -14,6 +14,9 @@ import numpy as np
 Setting = dict[str, Any]
 """Named values that a search takes, such as {"nprobe": 8, "k_factor": 4}."""
 
+K = 10
+"""How many neighbours are asked for."""
+
 EFS = (10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 640, 900)
 NPROBES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 OVERSAMPLES = (2, 4, 8, 16, 32)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .protocol import NPROBES, NotApplicable, Parameters, Setting, floats, sweep
+from .protocol import NPROBES, K, NotApplicable, Parameters, Setting, floats, sweep
 
 REORDERS = (20, 40, 80, 160, 320)
 
@@ -36,7 +36,7 @@ class Scann:
     def build(self, rows: np.ndarray, metric: str, parameters: Parameters, threads: int) -> None:
         self.index = None
         measure = "dot_product" if self.soar else "squared_l2"
-        builder = self.module.builder(rows, 10, measure).set_n_training_threads(threads)
+        builder = self.module.builder(rows, K, measure).set_n_training_threads(threads)
         extra = {"soar_lambda": 1.5} if self.soar else {}
         builder = builder.tree(parameters.lists(len(rows)), NPROBES[0], **extra)
         self.index = builder.score_ah(2).reorder(REORDERS[0]).build()
