@@ -12,6 +12,7 @@ mod flat;
 mod format;
 mod hnsw;
 mod index;
+mod ivf;
 mod memory;
 mod params;
 mod plan;

@@ -1,0 +1,350 @@
+//! Lists: codes in chunks that never move, so that readers never wait and an insert copies nothing.
+//!
+//! A list is a chain of chunks, each with a count that only grows. A writer fills places beyond the count and then
+//! raises it (release); a reader takes the count (acquire) and what lies below it. A full chunk gets a successor half as
+//! large as the list. Writers of a list take turns, readers take part in nothing.
+//!
+//! Two forms. *Rows*: codes of `stride` bytes one after the other. *Blocks*: 32 vectors' 4-bit codes interleaved as
+//! [`Scan`](lanewise_kernels::Scan) wants them, where vectors i and 16 + i share bytes. Of a block that is still being
+//! filled a reader takes a copy, made and written by whole atomic words: bits of vectors below the count never change.
+//! A *sealed* chunk, from a build, is never added to and needs no copy.
+//!
+//! With each code lies the vector's row in the index, and in blocks a 16-bit bias (see `pq`).
+
+use super::kmeans::lock;
+use crate::memory::OutOfMemory;
+use lanewise_kernels::{ALIGN, BLOCK};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// How codes lie in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `stride` bytes a vector.
+    Rows { stride: usize },
+    /// `runs` codes of 4 bits a vector, by blocks of 32, and a bias.
+    Blocks { runs: usize },
+}
+
+impl Form {
+    /// Bytes of the codes of a whole number of blocks.
+    fn bytes(self, vectors: usize) -> usize {
+        match self {
+            Form::Rows { stride } => vectors * stride,
+            Form::Blocks { runs } => vectors / 2 * runs,
+        }
+    }
+
+    /// Bytes of one vector's code outside of a list: a byte for each run.
+    pub(crate) fn code_bytes(self) -> usize {
+        match self {
+            Form::Rows { stride } => stride,
+            Form::Blocks { runs } => runs,
+        }
+    }
+}
+
+/// A piece of a list: whole blocks (or rows) of codes, of which the first `rows.len()` vectors count.
+pub(crate) struct Part<'a> {
+    pub(crate) codes: &'a [u8],
+    /// Empty for rows.
+    pub(crate) biases: &'a [u16],
+    pub(crate) rows: &'a [u32],
+}
+
+/// Memory for up to `capacity` vectors: codes, biases and rows, in this order, each from a line on.
+struct Chunk {
+    form: Form,
+    capacity: usize,
+    sealed: bool,
+    /// Vectors that readers may see. Stored with release after they were written, loaded with acquire.
+    count: AtomicUsize,
+    start: NonNull<u8>,
+    next: OnceLock<Box<Chunk>>,
+}
+
+// SAFETY: the chunk owns its memory. What lies beyond the count is written by one thread at a time, under the list's
+// lock, and read by none; below it nothing changes but the words of an open block, which are only accessed atomically.
+unsafe impl Send for Chunk {}
+// SAFETY: as above.
+unsafe impl Sync for Chunk {}
+
+impl Chunk {
+    fn new(form: Form, vectors: usize, sealed: bool) -> Result<Box<Chunk>, OutOfMemory> {
+        let capacity = vectors.max(1).next_multiple_of(BLOCK);
+        let layout = Self::layout(form, capacity);
+        // SAFETY: the layout is not empty.
+        let start =
+            NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(OutOfMemory { bytes: layout.size() })?;
+        Ok(Box::new(Chunk {
+            form,
+            capacity,
+            sealed,
+            count: AtomicUsize::new(0),
+            start,
+            next: OnceLock::new(),
+        }))
+    }
+
+    fn biases_at(form: Form, capacity: usize) -> usize {
+        form.bytes(capacity).next_multiple_of(ALIGN)
+    }
+
+    fn rows_at(form: Form, capacity: usize) -> usize {
+        let biases = if let Form::Blocks { .. } = form { 2 * capacity } else { 0 };
+        Self::biases_at(form, capacity) + biases
+    }
+
+    fn layout(form: Form, capacity: usize) -> Layout {
+        let bytes = Self::rows_at(form, capacity) + 4 * capacity;
+        Layout::from_size_align(bytes, ALIGN).expect("as many bytes as vectors below 2^31 can have")
+    }
+
+    /// # Safety
+    /// `T`s must lie from byte `at` on, and `count` of them within the chunk and below the published count.
+    unsafe fn slice<T>(&self, at: usize, count: usize) -> &[T] {
+        // SAFETY: as the caller vouches; the memory starts on a line and was zeroed.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at).cast(), count) }
+    }
+
+    fn rows(&self, count: usize) -> &[u32] {
+        assert!(count <= self.capacity);
+        // SAFETY: `capacity` rows are there; those below the count are never written again.
+        unsafe { self.slice(Self::rows_at(self.form, self.capacity), count) }
+    }
+
+    fn biases(&self, count: usize) -> &[u16] {
+        assert!(count <= self.capacity);
+        let count = if let Form::Blocks { .. } = self.form { count } else { 0 };
+        // SAFETY: as above.
+        unsafe { self.slice(Self::biases_at(self.form, self.capacity), count) }
+    }
+
+    /// The words of 4-bit codes of a block.
+    fn words(&self, block: usize) -> &[AtomicU64] {
+        let Form::Blocks { runs } = self.form else { return &[] };
+        assert!(block < self.capacity / BLOCK);
+        // SAFETY: within the chunk and aligned; while the block is open its words are only accessed atomically.
+        unsafe { self.slice(block * 16 * runs, 2 * runs) }
+    }
+
+    /// Writes a vector at the published count and publishes it. The caller holds the list's lock and knows that there is
+    /// room.
+    fn push(&self, row: u32, code: &[u8], bias: u16) {
+        // Relaxed: only this thread, or one before it under the lock, changes the count.
+        let at = self.count.load(Ordering::Relaxed);
+        assert!(at < self.capacity && code.len() == self.form.code_bytes());
+        match self.form {
+            // SAFETY: the row lies within the chunk, beyond the published count, so nobody reads it.
+            Form::Rows { stride } => unsafe {
+                let to = self.start.as_ptr().add(at * stride);
+                std::ptr::copy_nonoverlapping(code.as_ptr(), to, stride);
+            },
+            Form::Blocks { .. } => {
+                let (place, high) = (at % 16, at % BLOCK / 16);
+                for (words, &code) in self.words(at / BLOCK).chunks_exact(2).zip(code) {
+                    let word = &words[place / 8];
+                    let bits = u64::from(code & 15) << (8 * (place % 8) + 4 * high);
+                    // Relaxed: published by the count. The memory was zero.
+                    word.store((u64::from_le(word.load(Ordering::Relaxed)) | bits).to_le(), Ordering::Relaxed);
+                }
+                let to = Self::biases_at(self.form, self.capacity) + 2 * at;
+                // SAFETY: as above.
+                unsafe { self.start.as_ptr().add(to).cast::<u16>().write(bias) };
+            }
+        }
+        let to = Self::rows_at(self.form, self.capacity) + 4 * at;
+        // SAFETY: as above.
+        unsafe { self.start.as_ptr().add(to).cast::<u32>().write(row) };
+        // Release: pairs with the acquire of readers.
+        self.count.store(at + 1, Ordering::Release);
+    }
+
+    /// Shows the vectors published by now.
+    fn visit(&self, words: &mut Vec<u64>, part: &mut dyn FnMut(Part<'_>)) {
+        // Acquire: pairs with the release of `push`.
+        let count = self.count.load(Ordering::Acquire);
+        let (rows, biases) = (self.rows(count), self.biases(count));
+        let Form::Blocks { runs } = self.form else {
+            if count > 0 {
+                // SAFETY: rows below the count are never written again.
+                part(Part { codes: unsafe { self.slice(0, self.form.bytes(count)) }, biases, rows });
+            }
+            return;
+        };
+        // Blocks that nobody writes to any more, then the one that somebody may.
+        let still = if self.sealed { count.next_multiple_of(BLOCK) } else { count / BLOCK * BLOCK };
+        let seen = still.min(count);
+        if seen > 0 {
+            // SAFETY: whole blocks that are never written again.
+            let codes = unsafe { self.slice(0, self.form.bytes(still)) };
+            part(Part { codes, biases: &biases[..seen], rows: &rows[..seen] });
+        }
+        if seen < count {
+            words.clear();
+            // Relaxed: what the count published is there, other vectors' bits may or may not be.
+            words.extend(self.words(count / BLOCK).iter().map(|word| word.load(Ordering::Relaxed)));
+            // SAFETY: words as the bytes that they are.
+            let codes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), 16 * runs) };
+            part(Part { codes, biases: &biases[seen..], rows: &rows[seen..] });
+        }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.form, self.capacity)) };
+    }
+}
+
+/// One list. Readers and writers share it.
+pub(crate) struct List {
+    form: Form,
+    first: OnceLock<Box<Chunk>>,
+    /// Whose turn it is to write.
+    writer: Mutex<()>,
+}
+
+impl List {
+    pub(crate) fn new(form: Form) -> Self {
+        List { form, first: OnceLock::new(), writer: Mutex::new(()) }
+    }
+
+    fn chunks(&self) -> impl Iterator<Item = &Chunk> {
+        std::iter::successors(self.first.get(), |chunk| chunk.next.get()).map(|chunk| &**chunk)
+    }
+
+    /// Vectors published by now.
+    pub(crate) fn len(&self) -> usize {
+        // Acquire: who counts vectors may look at them next.
+        self.chunks().map(|chunk| chunk.count.load(Ordering::Acquire)).sum()
+    }
+
+    /// Bytes that the list holds, room for vectors to come included.
+    pub(crate) fn owned_bytes(&self) -> usize {
+        self.chunks().map(|c| Chunk::layout(c.form, c.capacity).size() + size_of::<Chunk>()).sum()
+    }
+
+    /// Adds one vector: its row, its code (a byte for each run, or the row's bytes) and its bias.
+    pub(crate) fn push(&self, row: u32, code: &[u8], bias: u16) -> Result<(), OutOfMemory> {
+        let _turn = lock(&self.writer);
+        let last = self.chunks().last();
+        // Relaxed: the lock orders writers.
+        let room = last.filter(|c| !c.sealed && c.count.load(Ordering::Relaxed) < c.capacity);
+        let chunk = match room {
+            Some(chunk) => chunk,
+            None => self.chain(Chunk::new(self.form, self.len() / 2, false)?),
+        };
+        chunk.push(row, code, bias);
+        Ok(())
+    }
+
+    /// Adds `count` vectors as a chunk of their own, which readers see once it is whole. `fill(i, code)` gives the row
+    /// and the bias of the `i`th and writes its code.
+    pub(crate) fn extend(
+        &self,
+        count: usize,
+        fill: &mut dyn FnMut(usize, &mut [u8]) -> (u32, u16),
+    ) -> Result<(), OutOfMemory> {
+        if count == 0 {
+            return Ok(());
+        }
+        let chunk = Chunk::new(self.form, count, true)?;
+        let mut code = vec![0; self.form.code_bytes()];
+        for i in 0..count {
+            let (row, bias) = fill(i, &mut code);
+            chunk.push(row, &code, bias);
+        }
+        let _turn = lock(&self.writer);
+        self.chain(chunk);
+        Ok(())
+    }
+
+    /// Puts `chunk` at the end. The caller holds the lock.
+    fn chain(&self, chunk: Box<Chunk>) -> &Chunk {
+        let end = self.chunks().last().map_or(&self.first, |last| &last.next);
+        end.get_or_init(|| chunk)
+    }
+
+    /// Shows what the list has by now, piece by piece. `words` is memory for a copy.
+    pub(crate) fn visit(&self, words: &mut Vec<u64>, part: &mut dyn FnMut(Part<'_>)) {
+        self.chunks().for_each(|chunk| chunk.visit(words, part));
+    }
+
+    /// Every vector with its row, code and bias.
+    pub(crate) fn entries(&self, entry: &mut dyn FnMut(u32, &[u8], u16)) {
+        let mut code = vec![0; self.form.code_bytes()];
+        self.visit(&mut Vec::new(), &mut |part| {
+            for (i, &row) in part.rows.iter().enumerate() {
+                match self.form {
+                    Form::Rows { stride } => entry(row, &part.codes[i * stride..][..stride], 0),
+                    Form::Blocks { runs } => {
+                        let block = &part.codes[i / BLOCK * 16 * runs..][..16 * runs];
+                        for (code, bytes) in code.iter_mut().zip(block.chunks_exact(16)) {
+                            *code = bytes[i % 16] >> (4 * (i % BLOCK / 16)) & 15;
+                        }
+                        entry(row, &code, part.biases[i]);
+                    }
+                }
+            }
+        });
+    }
+
+    /// The list without the vectors that `keep` refuses, in one sealed chunk. Whoever reads the old list goes on
+    /// undisturbed; the caller keeps writers away until the new one is in its place.
+    pub(crate) fn compacted(&self, keep: &dyn Fn(u32) -> bool) -> Result<List, OutOfMemory> {
+        let mut count = 0;
+        self.entries(&mut |row, _, _| count += usize::from(keep(row)));
+        let list = List::new(self.form);
+        if count > 0 {
+            let chunk = Chunk::new(self.form, count, true)?;
+            self.entries(&mut |row, code, bias| {
+                if keep(row) {
+                    chunk.push(row, code, bias);
+                }
+            });
+            list.chain(chunk);
+        }
+        Ok(list)
+    }
+}
+
+/// The lists of an index. A clone shares them: both see what is added to either, but a list that one replaces stays as
+/// it was in the other.
+#[derive(Clone)]
+pub(crate) struct Lists {
+    form: Form,
+    lists: Arc<[Arc<List>]>,
+}
+
+impl Lists {
+    pub(crate) fn new(form: Form, count: usize) -> Self {
+        Lists { form, lists: (0..count).map(|_| Arc::new(List::new(form))).collect() }
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        self.form
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lists.len()
+    }
+
+    pub(crate) fn list(&self, list: usize) -> &List {
+        &self.lists[list]
+    }
+
+    /// These lists but for one.
+    pub(crate) fn replaced(&self, list: usize, with: List) -> Lists {
+        let mut lists = self.lists.to_vec();
+        lists[list] = Arc::new(with);
+        Lists { form: self.form, lists: lists.into() }
+    }
+
+    pub(crate) fn owned_bytes(&self) -> usize {
+        self.lists.iter().map(|list| list.owned_bytes() + size_of::<List>()).sum()
+    }
+}

@@ -1,0 +1,274 @@
+//! Inverted lists (Sivic & Zisserman, ICCV 2003; Jégou et al., PAMI 2011): vectors lie in the list of their nearest
+//! centroid, and a query scans the lists of the centroids nearest to it.
+//!
+//! [`Ivf`] is the door. A build trains on a sample ([`Ivf::train`]), then takes vectors in ([`Ivf::add`] many at once,
+//! [`Ivf::insert`] one). A search is in steps that a scheduler may run apart: [`Ivf::probe`] chooses the lists and makes
+//! the query's tables, [`Ivf::scan`] scans one of them into a [`Best`], `Best::merge` joins what several workers found.
+//! What comes out are rows by *estimated* distance, to be rescored by the caller from the stored vectors.
+//!
+//! Who may call what when: `probe` and `scan` at any time from any thread; `add` and `insert` too, they take turns list
+//! by list, and readers never wait. A reader sees rows below its own view's count only ([`Allowed`]), so a vector has to
+//! be stored before it is inserted here. [`Ivf::compacted`] gives a new value that shares all other lists: inserts must
+//! wait until it has taken the old one's place.
+
+#![expect(dead_code, reason = "joined with `Index` next")]
+
+mod bits;
+mod centroids;
+mod floats;
+mod kmeans;
+mod lists;
+mod pq;
+mod scan;
+#[cfg(test)]
+mod measure;
+#[cfg(test)]
+mod tests;
+
+use crate::executor::Executor;
+use crate::memory::OutOfMemory;
+use crate::space::Metric;
+pub(crate) use centroids::{Centroids, Choice, Dense, Source};
+use floats::Floats;
+use kmeans::{Cancelled, Plan, cluster, lock, spread};
+use lanewise_kernels::Kernels;
+pub(crate) use lists::{Form, Lists};
+use pq::{Codebook, Tables};
+pub(crate) use scan::{Allowed, Best, ScanScratch};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+
+/// Vectors of the sample for each list, at most.
+const SAMPLE: usize = 256;
+/// Iterations of the clustering, at most.
+const ITERATIONS: usize = 10;
+/// Vectors that prototypes are learnt from.
+const PROTOTYPE_SAMPLE: usize = 8192;
+
+/// Why lists could not be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum TrainError {
+    #[error("nlist={nlist} needs at least that many vectors to train on, not {vectors}: lower nlist, or add more first")]
+    Few { nlist: usize, vectors: usize },
+    #[error("cancelled before the lists were made")]
+    Cancelled,
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+}
+
+impl From<Cancelled> for TrainError {
+    fn from(_: Cancelled) -> Self {
+        TrainError::Cancelled
+    }
+}
+
+/// What lists hold of each vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListCode {
+    /// Codes that the caller makes and compares, `stride` bytes each: the stored rows themselves, i8, bits.
+    Rows { stride: usize },
+    /// 4-bit product quantization by `runs` runs of dimensions.
+    Pq4 { runs: usize },
+}
+
+/// What the user chose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Params {
+    pub(crate) nlist: usize,
+    pub(crate) code: ListCode,
+    pub(crate) seed: u64,
+}
+
+/// Runs for `dim` dimensions: one for four, a multiple of four (a register holds four runs' tables), at most 256.
+pub(crate) fn default_runs(dim: usize) -> usize {
+    (dim.div_ceil(4).next_multiple_of(4)).min(256).min(dim)
+}
+
+/// An inverted file. A clone shares the lists.
+#[derive(Clone)]
+pub(crate) struct Ivf {
+    kernels: Kernels,
+    centroids: Arc<Centroids>,
+    book: Option<Arc<Codebook>>,
+    lists: Lists,
+}
+
+/// A query made ready: the lists to scan and its tables. Memory, reused from query to query.
+#[derive(Default)]
+pub(crate) struct ListProbe {
+    choice: Choice,
+    tables: Tables,
+}
+
+impl ListProbe {
+    /// The lists to be scanned, nearest first.
+    pub(crate) fn lists(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.choice.lists.iter().map(|&(_, list)| list)
+    }
+}
+
+impl Ivf {
+    /// Learns centroids, and prototypes if the code needs them, from a sample of the `count` vectors of `source`.
+    /// `proceed` hears how many of `ITERATIONS` are done and may stop there.
+    pub(crate) fn train(
+        metric: Metric,
+        dim: usize,
+        params: Params,
+        kernels: Kernels,
+        source: &dyn Source,
+        count: usize,
+        executor: &dyn Executor,
+        proceed: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Ivf, TrainError> {
+        let nlist = params.nlist;
+        if nlist == 0 || count < nlist {
+            return Err(TrainError::Few { nlist, vectors: count });
+        }
+        let sample = gather(source, dim, &spread(count, nlist.saturating_mul(SAMPLE), params.seed));
+        let origin = floats::mean(&sample, dim);
+        let unit = metric == Metric::Cosine;
+        let points = Floats { vectors: &sample, dim, origin: &origin, unit, kernels };
+        let plan = Plan { lists: nlist, iterations: ITERATIONS, seed: params.seed };
+        let centroids = cluster(&points, plan, executor, proceed)?;
+        let centroids = Centroids::new(metric, centroids, origin, kernels)?;
+        let (book, form) = match params.code {
+            ListCode::Rows { stride } => (None, Form::Rows { stride }),
+            ListCode::Pq4 { runs } => {
+                let part = Dense { vectors: &sample, dim };
+                let part = gather(&part, dim, &spread(sample.len() / dim, PROTOTYPE_SAMPLE, params.seed));
+                let mut lists = vec![0; part.len() / dim];
+                let dense = Dense { vectors: &part, dim };
+                centroids.assign(&dense, 0, &mut lists, executor, &mut |_| ControlFlow::Continue(()));
+                let seed = params.seed;
+                let book = Codebook::train(metric, &part, &lists, centroids.vectors(), dim, runs, seed, executor);
+                (Some(Arc::new(book)), Form::Blocks { runs })
+            }
+        };
+        let lists = Lists::new(form, nlist);
+        Ok(Ivf { kernels, centroids: Arc::new(centroids), book, lists })
+    }
+
+    pub(crate) fn centroids(&self) -> &Centroids {
+        &self.centroids
+    }
+
+    pub(crate) fn lists(&self) -> &Lists {
+        &self.lists
+    }
+
+    /// The list of each of the vectors `first..first + lists.len()`; whether `proceed` let it finish.
+    pub(crate) fn assign(
+        &self,
+        source: &dyn Source,
+        first: usize,
+        lists: &mut [u32],
+        executor: &dyn Executor,
+        proceed: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> bool {
+        self.centroids.assign(source, first, lists, executor, proceed)
+    }
+
+    /// Takes in the vectors from row `first` on, of which `assigned` says the lists. Of codes that the caller makes,
+    /// `code(row, list, to)` writes one; 4-bit codes are made here.
+    pub(crate) fn add(
+        &self,
+        source: &dyn Source,
+        first: usize,
+        assigned: &[u32],
+        code: &(dyn Fn(usize, u32, &mut [u8]) + Sync),
+        executor: &dyn Executor,
+    ) -> Result<(), OutOfMemory> {
+        let mut order: Vec<(u32, u32)> = assigned.iter().zip(first as u32..).map(|(&l, row)| (l, row)).collect();
+        order.sort_unstable();
+        let groups: Vec<&[(u32, u32)]> = order.chunk_by(|a, b| a.0 == b.0).collect();
+        let failed = Mutex::new(None);
+        executor.run(groups.len(), &|_, i| {
+            let list = groups[i][0].0;
+            let centroid = self.centroids.vector(list);
+            let mut residual = vec![0.0; centroid.len()];
+            let result = self.lists.list(list as usize).extend(groups[i].len(), &mut |i_th, to| {
+                let row = groups[i][i_th].1;
+                let Some(book) = &self.book else {
+                    code(row as usize, list, to);
+                    return (row, 0);
+                };
+                source.fetch(row as usize, &mut residual);
+                residual.iter_mut().zip(centroid).for_each(|(r, c)| *r -= c);
+                (row, book.stored(book.encode(&residual, centroid, to)))
+            });
+            if let Err(error) = result {
+                *lock(&failed) = Some(error);
+            }
+        });
+        failed.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
+    }
+
+    /// Takes in one vector, which the caller has stored as `row`: compared with all centroids as a query is.
+    pub(crate) fn insert(
+        &self,
+        row: u32,
+        vector: &[f32],
+        code: &dyn Fn(u32, &mut [u8]),
+        probe: &mut ListProbe,
+    ) -> Result<(), OutOfMemory> {
+        self.centroids.nearest(vector, &mut probe.choice);
+        let list = probe.choice.lists[0].1;
+        let mut to = vec![0; self.lists.form().code_bytes()];
+        let bias = match &self.book {
+            None => {
+                code(list, &mut to);
+                0
+            }
+            Some(book) => {
+                let centroid = self.centroids.vector(list);
+                let residual: Vec<f32> = vector.iter().zip(centroid).map(|(x, c)| x - c).collect();
+                book.stored(book.encode(&residual, centroid, &mut to))
+            }
+        };
+        self.lists.list(list as usize).push(row, &to, bias)
+    }
+
+    /// Makes `query` (of length 1 for cosine) ready to scan the `nprobe` lists nearest to it.
+    pub(crate) fn probe(&self, query: &[f32], nprobe: usize, probe: &mut ListProbe) {
+        self.centroids.choose(query, nprobe, &mut probe.choice);
+        if let Some(book) = &self.book {
+            book.prepare(query, &mut probe.tables);
+        }
+    }
+
+    /// Scans the `i`th list of `probe` into `best`: one step, for any thread. `keys(list, codes, keys)` gives the keys of
+    /// codes that the caller made.
+    pub(crate) fn scan(
+        &self,
+        probe: &ListProbe,
+        i: usize,
+        keys: &mut dyn FnMut(u32, &[u8], &mut [i32]),
+        allowed: Allowed<'_>,
+        scratch: &mut ScanScratch,
+        best: &mut Best,
+    ) {
+        let (base, id) = probe.choice.lists[i];
+        let list = self.lists.list(id as usize);
+        if self.book.is_some() {
+            scan::blocks(&self.kernels.scan_pq4, list, &probe.tables, base, allowed, scratch, best);
+        } else {
+            let keys = &mut |codes: &[u8], found: &mut [i32]| keys(id, codes, found);
+            scan::rows(list, self.lists.form(), keys, allowed, scratch, best);
+        }
+    }
+
+    /// The same, without what `keep` refuses of one list.
+    pub(crate) fn compacted(&self, list: usize, keep: &dyn Fn(u32) -> bool) -> Result<Ivf, OutOfMemory> {
+        let with = self.lists.list(list).compacted(keep)?;
+        Ok(Ivf { lists: self.lists.replaced(list, with), ..self.clone() })
+    }
+}
+
+/// Vectors of `source`, row after row.
+fn gather(source: &dyn Source, dim: usize, rows: &[usize]) -> Vec<f32> {
+    let mut vectors = vec![0.0; rows.len() * dim];
+    for (&row, to) in rows.iter().zip(vectors.chunks_exact_mut(dim)) {
+        source.fetch(row, to);
+    }
+    vectors
+}
