@@ -16,6 +16,12 @@ pub(super) struct Bits<'a> {
     pub(super) kernels: Kernels,
 }
 
+impl Bits<'_> {
+    fn row(&self, row: usize) -> &[u8] {
+        &self.vectors[row * self.width..][..self.width]
+    }
+}
+
 /// The nearest of `centroids` for each of `vectors`, both rows of `width` bytes.
 pub(super) fn nearest(
     kernels: &Kernels,
@@ -58,8 +64,8 @@ impl Points for Bits<'_> {
         self.width
     }
 
-    fn row(&self, row: usize) -> &[u8] {
-        &self.vectors[row * self.width..][..self.width]
+    fn copy(&self, row: usize, centroid: &mut [u8]) {
+        centroid.copy_from_slice(self.row(row));
     }
 
     /// Where half the vectors have a bit, it stays as it is.

@@ -8,7 +8,7 @@
 //! Rejected: a second level over the centroids. At 4,096 × 128 all codes take 9 µs, and every level loses lists.
 
 use super::floats::{Panel, Scratch};
-use super::kmeans::{BLOCK, Near, lock};
+use super::kmeans::{BLOCK, Near, least, lock};
 use super::scan::Best;
 use crate::executor::Executor;
 use crate::memory::{Buffer, OutOfMemory};
@@ -65,6 +65,14 @@ pub(crate) struct Choice {
     scratch: Scratch,
 }
 
+/// A worker's memory for assignments.
+#[derive(Default)]
+struct Assigner {
+    vectors: Vec<f32>,
+    scratch: Scratch,
+    near: Vec<Near>,
+}
+
 impl Centroids {
     /// `vectors` row after row; `origin` is the mean of the vectors they are means of.
     pub(super) fn new(
@@ -74,7 +82,7 @@ impl Centroids {
         kernels: Kernels,
     ) -> Result<Self, OutOfMemory> {
         let dim = origin.len();
-        let panel = Panel::new(&vectors, dim, &origin, kernels)?;
+        let panel = Panel::new(&vectors, &origin, kernels)?;
         let centred = vectors.iter().zip(origin.iter().cycle()).map(|(v, o)| v - o);
         let widest = centred.clone().fold(0.0f32, |a, b| a.max(b.abs()));
         let unit = if widest > 0.0 { widest / 127.0 } else { 1.0 };
@@ -96,6 +104,10 @@ impl Centroids {
 
     pub(crate) fn len(&self) -> usize {
         self.halves.len()
+    }
+
+    pub(crate) fn metric(&self) -> Metric {
+        self.metric
     }
 
     pub(crate) fn dim(&self) -> usize {
@@ -126,8 +138,7 @@ impl Centroids {
         executor: &dyn Executor,
         proceed: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> bool {
-        let workers: Vec<Mutex<(Vec<f32>, Scratch, Vec<Near>)>> =
-            (0..executor.workers()).map(|_| Mutex::default()).collect();
+        let workers: Vec<Mutex<Assigner>> = (0..executor.workers()).map(|_| Mutex::default()).collect();
         // Between two questions, enough work for a hundred cores.
         for (round, lists) in lists.chunks_mut(256 * BLOCK).enumerate() {
             let first = first + round * 256 * BLOCK;
@@ -137,7 +148,7 @@ impl Centroids {
             let blocks: Vec<_> = lists.chunks_mut(BLOCK).map(Mutex::new).collect();
             executor.run(blocks.len(), &|worker, i| {
                 let mut worker = lock(&workers[worker]);
-                let (vectors, scratch, near) = &mut *worker;
+                let Assigner { vectors, scratch, near } = &mut *worker;
                 let mut lists = lock(&blocks[i]);
                 vectors.resize(lists.len() * self.dim, 0.0);
                 near.resize(lists.len(), Near::default());
@@ -192,16 +203,18 @@ impl Centroids {
         for ((score, half), &dot) in choice.scores.iter_mut().zip(&self.halves).zip(&choice.dots) {
             *score = half - unit * dot as f32;
         }
-        const LANES: usize = 16;
         choice.best.reset(count);
-        for (block, scores) in choice.scores.chunks(LANES).enumerate() {
-            let least = scores.iter().fold(f32::INFINITY, |a, &b| if b < a { b } else { a });
-            if !choice.best.may_take(least) {
-                continue;
+        let push = |i: usize, score: f32, best: &mut Best| best.push(Entry::new(key_of(score), i as u32));
+        let (sixteens, rest) = choice.scores.as_chunks::<16>();
+        for (block, scores) in sixteens.iter().enumerate() {
+            if choice.best.may_take(least(*scores)) {
+                for (i, &score) in scores.iter().enumerate() {
+                    push(16 * block + i, score, &mut choice.best);
+                }
             }
-            for (i, &score) in scores.iter().enumerate() {
-                choice.best.push(Entry::new(key_of(score), (block * LANES + i) as u32));
-            }
+        }
+        for (i, &score) in rest.iter().enumerate() {
+            push(16 * sixteens.len() + i, score, &mut choice.best);
         }
         choice.ids.extend(choice.best.sorted().iter().map(|entry| entry.id()));
     }
@@ -210,11 +223,19 @@ impl Centroids {
     /// centroid's stands for.
     fn encode(&self, query: &[f32], code: &mut Vec<i8>) -> f32 {
         let zero = self.metric == Metric::InnerProduct;
-        let value = |(q, o): (&f32, &f32)| if zero { *q } else { q - o };
-        let widest = query.iter().zip(&self.origin).map(value).fold(0.0f32, |a, b| a.max(b.abs()));
+        let weight = if zero { 0.0 } else { 1.0 };
+        let value = |(q, o): (&f32, &f32)| q - weight * o;
+        let mut widest = [0.0f32; 16];
+        for (i, x) in query.iter().zip(&self.origin).map(value).enumerate() {
+            widest[i % 16] = widest[i % 16].max(x.abs());
+        }
+        let widest = widest.into_iter().fold(0.0, f32::max);
         let unit = if widest > 0.0 { widest / 127.0 } else { 1.0 };
+        let inverse = 1.0 / unit;
         code.clear();
-        code.extend(query.iter().zip(&self.origin).map(value).map(|x| (x / unit).round() as i8));
+        // Beside 3 · 2²² a float's last bits are its integer part, rounded, negative ones in two's complement.
+        let round = |x: f32| (x * inverse + 12_582_912.0).to_bits() as i8;
+        code.extend(query.iter().zip(&self.origin).map(value).map(round));
         unit * self.unit
     }
 

@@ -7,7 +7,7 @@
 //! is a vector's own rounding, the same for all centroids: assignments are exact for vectors moved by 2⁻⁹ of
 //! themselves.
 
-use super::kmeans::{Near, Points};
+use super::kmeans::{self, Near, Points};
 use crate::memory::{Buffer, OutOfMemory};
 use lanewise_kernels::{ALIGN, Kernels, Rows, bf16};
 use std::ops::Range;
@@ -17,75 +17,110 @@ const QUERIES: usize = 64;
 const PANEL_BYTES: usize = 512 << 10;
 const PANEL_ROWS: usize = 1024;
 
+/// Vectors as bf16, relative to an origin, with their squared norms; rows end with zeros up to a line.
+struct Rounded {
+    dim: usize,
+    /// Elements of a row.
+    wide: usize,
+    rows: Buffer<u8>,
+    norms: Vec<f32>,
+}
+
+impl Rounded {
+    fn new(dim: usize) -> Self {
+        Rounded { dim, wide: dim.next_multiple_of(ALIGN / 2), rows: Buffer::new(), norms: Vec::new() }
+    }
+
+    fn reserve(&mut self, more: usize) -> Result<(), OutOfMemory> {
+        self.norms.reserve(more);
+        self.rows.reserve(more * 2 * self.wide)
+    }
+
+    /// Adds a vector, for which room was reserved.
+    fn push(&mut self, vector: &[f32], origin: &[f32]) {
+        let start = self.rows.len();
+        self.rows.fill(2 * self.wide, 0);
+        // SAFETY: aligned by whole lines before it, and any bytes are bf16 numbers.
+        let (_, row, _) = unsafe { self.rows.as_mut_slice()[start..].align_to_mut::<bf16>() };
+        self.norms.push(round(vector, origin, row));
+    }
+
+    fn clear(&mut self) {
+        self.rows.truncate(0);
+        self.norms.clear();
+    }
+
+    fn len(&self) -> usize {
+        self.norms.len()
+    }
+
+    fn slice(&self, rows: Range<usize>) -> Rows<'_, bf16> {
+        let stride = 2 * self.wide;
+        Rows::new(&self.rows[rows.start * stride..rows.end * stride], stride, rows.len(), self.wide)
+    }
+
+    fn row(&self, row: usize) -> impl Iterator<Item = f32> + '_ {
+        let row = self.slice(row..row + 1).row(0);
+        row[..self.dim].iter().map(|x| f32::from_bits(u32::from(x.to_bits()) << 16))
+    }
+}
+
 /// Centroids, ready to be compared with many vectors.
 pub(super) struct Panel {
     kernels: Kernels,
-    dim: usize,
-    /// bf16 elements of a row, zeros at its end included.
-    wide: usize,
-    count: usize,
     origin: Vec<f32>,
-    rows: Buffer<u8>,
+    centroids: Rounded,
     /// ‖c‖²/2 of the rounded centroids.
     halves: Vec<f32>,
 }
 
-/// A worker's memory: vectors as bf16, and products.
+/// A worker's memory.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// Lines, for alignment.
-    vectors: Vec<[[bf16; ALIGN / 2]; 1]>,
-    norms: Vec<f32>,
+    vectors: Option<Rounded>,
     products: Vec<f32>,
 }
 
 impl Panel {
     /// `centroids` row after row, compared after `origin` has been subtracted.
-    pub(super) fn new(
-        centroids: &[f32],
-        dim: usize,
-        origin: &[f32],
-        kernels: Kernels,
-    ) -> Result<Self, OutOfMemory> {
-        let wide = dim.next_multiple_of(ALIGN / 2);
-        let count = centroids.len() / dim;
-        let mut rows = Buffer::new();
-        rows.reserve(count * wide * 2)?;
-        let mut halves = Vec::with_capacity(count);
-        let mut row = vec![bf16::ZERO; wide];
-        for centroid in centroids.chunks_exact(dim) {
-            let norm2 = round(centroid, origin, &mut row);
-            rows.extend(bytes(&row));
-            halves.push(norm2 / 2.0);
+    pub(super) fn new(centroids: &[f32], origin: &[f32], kernels: Kernels) -> Result<Self, OutOfMemory> {
+        let mut rounded = Rounded::new(origin.len());
+        rounded.reserve(centroids.len() / origin.len())?;
+        for centroid in centroids.chunks_exact(origin.len()) {
+            rounded.push(centroid, origin);
         }
-        Ok(Panel { kernels, dim, wide, count, origin: origin.to_vec(), rows, halves })
+        let halves = rounded.norms.iter().map(|norm| norm / 2.0).collect();
+        Ok(Panel { kernels, origin: origin.to_vec(), centroids: rounded, halves })
     }
 
     /// The nearest centroid for each of `vectors`, which lie row after row.
     pub(super) fn nearest(&self, vectors: &[f32], scratch: &mut Scratch, near: &mut [Near]) {
-        let lines = self.wide * 2 / ALIGN;
-        scratch.vectors.resize(QUERIES * lines, [[bf16::ZERO; ALIGN / 2]; 1]);
-        scratch.norms.resize(QUERIES, 0.0);
-        let panel = (PANEL_BYTES / (2 * self.wide)).clamp(QUERIES, PANEL_ROWS);
-        scratch.products.resize(QUERIES * panel, 0.0);
-        for (vectors, near) in vectors.chunks(QUERIES * self.dim).zip(near.chunks_mut(QUERIES)) {
-            let flat = scratch.vectors.as_flattened_mut().as_flattened_mut();
-            for (i, vector) in vectors.chunks_exact(self.dim).enumerate() {
-                scratch.norms[i] = round(vector, &self.origin, &mut flat[i * self.wide..][..self.wide]);
-            }
-            let queries = Rows::new(bytes(flat), self.wide * 2, near.len(), self.wide);
-            near.fill(Near { list: 0, cost: f32::INFINITY });
-            for first in (0..self.count).step_by(panel) {
-                let count = panel.min(self.count - first);
-                let memory = &self.rows[first * self.wide * 2..][..count * self.wide * 2];
-                let rows = Rows::new(memory, self.wide * 2, count, self.wide);
-                let products = &mut scratch.products[..near.len() * count];
-                self.kernels.dot_bf16.tile(queries, rows, products);
-                for (near, products) in near.iter_mut().zip(products.chunks_exact(count)) {
-                    least(&self.halves[first..first + count], products, first, near);
+        let mut rounded = scratch.vectors.take().unwrap_or_else(|| Rounded::new(self.origin.len()));
+        let dim = self.origin.len();
+        for (vectors, near) in vectors.chunks(QUERIES * dim).zip(near.chunks_mut(QUERIES)) {
+            rounded.clear();
+            rounded.reserve(near.len()).expect("memory for a few vectors");
+            vectors.chunks_exact(dim).for_each(|vector| rounded.push(vector, &self.origin));
+            self.nearest_of(&rounded, 0..near.len(), scratch, near);
+        }
+        scratch.vectors = Some(rounded);
+    }
+
+    /// The same for vectors that are rounded already.
+    fn nearest_of(&self, vectors: &Rounded, rows: Range<usize>, scratch: &mut Scratch, near: &mut [Near]) {
+        let panel = (PANEL_BYTES / (2 * vectors.wide)).clamp(QUERIES, PANEL_ROWS);
+        near.fill(Near { list: 0, cost: f32::INFINITY });
+        for (first, near) in rows.step_by(QUERIES).zip(near.chunks_mut(QUERIES)) {
+            let queries = vectors.slice(first..first + near.len());
+            for first in (0..self.centroids.len()).step_by(panel) {
+                let end = self.centroids.len().min(first + panel);
+                scratch.products.resize(near.len() * (end - first), 0.0);
+                self.kernels.dot_bf16.tile(queries, self.centroids.slice(first..end), &mut scratch.products);
+                for (near, products) in near.iter_mut().zip(scratch.products.chunks_exact(end - first)) {
+                    least(&self.halves[first..end], products, first, near);
                 }
             }
-            for (near, norm) in near.iter_mut().zip(&scratch.norms) {
+            for (near, norm) in near.iter_mut().zip(&vectors.norms[first..]) {
                 near.cost = (norm + 2.0 * near.cost).max(0.0);
             }
         }
@@ -95,21 +130,26 @@ impl Panel {
 /// Makes `near` the first of the least `halves - products`, if that is less than it is.
 fn least(halves: &[f32], products: &[f32], first: usize, near: &mut Near) {
     const LANES: usize = 16;
-    let value = |i: usize| halves[i] - products[i];
-    let mut least = [f32::INFINITY; LANES];
-    let (halves16, products16) = (halves.chunks_exact(LANES), products.chunks_exact(LANES));
-    let rest = halves.len() - halves16.remainder().len();
-    for (h, p) in halves16.zip(products16) {
-        for lane in 0..LANES {
-            let v = h[lane] - p[lane];
-            least[lane] = if v < least[lane] { v } else { least[lane] };
+    // Parts are looked at as wholes, and only one that holds something less again.
+    const PART: usize = 128;
+    for (part, (halves, products)) in halves.chunks(PART).zip(products.chunks(PART)).enumerate() {
+        let mut lanes = [f32::INFINITY; LANES];
+        let (halves16, halves1) = halves.as_chunks::<LANES>();
+        let (products16, products1) = products.as_chunks::<LANES>();
+        for (h, p) in halves16.iter().zip(products16) {
+            for lane in 0..LANES {
+                let value = h[lane] - p[lane];
+                lanes[lane] = if value < lanes[lane] { value } else { lanes[lane] };
+            }
         }
-    }
-    let least = least.into_iter().chain((rest..halves.len()).map(value)).fold(f32::INFINITY, f32::min);
-    if least < near.cost
-        && let Some(i) = (0..halves.len()).find(|&i| value(i) == least)
-    {
-        *near = Near { list: (first + i) as u32, cost: least };
+        for (lane, (h, p)) in lanes.iter_mut().zip(halves1.iter().zip(products1)) {
+            *lane = lane.min(h - p);
+        }
+        let cost = kmeans::least(lanes);
+        if cost < near.cost {
+            let place = halves.iter().zip(products).position(|(h, p)| h - p == cost).unwrap_or(0);
+            *near = Near { list: (first + part * PART + place) as u32, cost };
+        }
     }
 }
 
@@ -131,12 +171,6 @@ fn round(vector: &[f32], origin: &[f32], row: &mut [bf16]) -> f32 {
     sums.iter().sum()
 }
 
-/// bf16 numbers as the bytes that they are.
-fn bytes(row: &[bf16]) -> &[u8] {
-    // SAFETY: plain numbers without padding.
-    unsafe { std::slice::from_raw_parts(row.as_ptr().cast(), size_of_val(row)) }
-}
-
 /// The mean of `vectors`, which lie row after row.
 pub(super) fn mean(vectors: &[f32], dim: usize) -> Vec<f32> {
     let mut sums = vec![0.0f64; dim];
@@ -147,32 +181,51 @@ pub(super) fn mean(vectors: &[f32], dim: usize) -> Vec<f32> {
     sums.iter().map(|sum| (sum / count) as f32).collect()
 }
 
-/// A sample of vectors to be clustered.
-pub(super) struct Floats<'a> {
-    pub(super) vectors: &'a [f32],
-    pub(super) dim: usize,
-    /// What is subtracted before vectors are compared: their mean.
-    pub(super) origin: &'a [f32],
+/// A sample of vectors to be clustered: as bf16, which is what they are compared as, and what means are good enough of.
+pub(super) struct Floats {
+    vectors: Rounded,
+    /// What is subtracted before vectors are compared: about their mean.
+    origin: Vec<f32>,
     /// Whether centroids are unit vectors, as the vectors are.
-    pub(super) unit: bool,
-    pub(super) kernels: Kernels,
+    unit: bool,
+    kernels: Kernels,
 }
 
-impl Points for Floats<'_> {
+impl Floats {
+    /// A sample of up to `count` vectors.
+    pub(super) fn new(
+        origin: &[f32],
+        unit: bool,
+        count: usize,
+        kernels: Kernels,
+    ) -> Result<Self, OutOfMemory> {
+        let mut vectors = Rounded::new(origin.len());
+        vectors.reserve(count)?;
+        Ok(Floats { vectors, origin: origin.to_vec(), unit, kernels })
+    }
+
+    /// Adds one of those for which there is room.
+    pub(super) fn push(&mut self, vector: &[f32]) {
+        self.vectors.push(vector, &self.origin);
+    }
+}
+
+impl Points for Floats {
     type Element = f32;
     type Ready = Panel;
     type Scratch = Scratch;
 
     fn len(&self) -> usize {
-        self.vectors.len() / self.dim
+        self.vectors.len()
     }
 
     fn width(&self) -> usize {
-        self.dim
+        self.origin.len()
     }
 
-    fn row(&self, row: usize) -> &[f32] {
-        &self.vectors[row * self.dim..][..self.dim]
+    fn copy(&self, row: usize, centroid: &mut [f32]) {
+        centroid.copy_from_slice(&self.origin);
+        centroid.iter_mut().zip(self.vectors.row(row)).for_each(|(c, x)| *c += x);
     }
 
     fn average(&self, members: &[u32], centroid: &mut [f32]) {
@@ -180,8 +233,9 @@ impl Points for Floats<'_> {
         let share = 1.0 / members.len() as f32;
         for &row in members {
             // Shares are added, not vectors: sums of many large ones would leave f32's range.
-            centroid.iter_mut().zip(self.row(row as usize)).for_each(|(c, &x)| *c += x * share);
+            centroid.iter_mut().zip(self.vectors.row(row as usize)).for_each(|(c, x)| *c += x * share);
         }
+        centroid.iter_mut().zip(&self.origin).for_each(|(c, o)| *c += o);
         if self.unit {
             normalise(centroid);
         }
@@ -189,11 +243,11 @@ impl Points for Floats<'_> {
 
     fn ready(&self, centroids: &[f32]) -> Panel {
         // Smaller than the centroids, which are there.
-        Panel::new(centroids, self.dim, self.origin, self.kernels).expect("memory for a copy of the centroids")
+        Panel::new(centroids, &self.origin, self.kernels).expect("memory for a copy of the centroids")
     }
 
     fn nearest(&self, panel: &Panel, rows: Range<usize>, scratch: &mut Scratch, near: &mut [Near]) {
-        panel.nearest(&self.vectors[rows.start * self.dim..rows.end * self.dim], scratch, near);
+        panel.nearest_of(&self.vectors, rows, scratch, near);
     }
 }
 

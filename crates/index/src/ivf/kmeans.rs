@@ -38,7 +38,7 @@ pub(super) struct Near {
 
 /// Vectors that can be clustered.
 pub(super) trait Points: Sync {
-    /// What vectors and centroids are rows of.
+    /// What centroids are rows of.
     type Element: Copy + Default + Send + Sync;
     /// Centroids made ready for assignments.
     type Ready: Sync;
@@ -46,9 +46,10 @@ pub(super) trait Points: Sync {
     type Scratch: Default + Send;
 
     fn len(&self) -> usize;
-    /// Elements of a row.
+    /// Elements of a centroid.
     fn width(&self) -> usize;
-    fn row(&self, row: usize) -> &[Self::Element];
+    /// Makes `centroid` what vector `row` is.
+    fn copy(&self, row: usize, centroid: &mut [Self::Element]);
     /// Moves `centroid` to the mean of the rows `members`, of which there is at least one.
     fn average(&self, members: &[u32], centroid: &mut [Self::Element]);
     fn ready(&self, centroids: &[Self::Element]) -> Self::Ready;
@@ -99,7 +100,7 @@ pub(super) fn cluster<P: Points>(
             let members = groups.members(to);
             let row = members[draws.below(members.len())] as usize;
             let width = points.width();
-            centroids[from * width..][..width].copy_from_slice(points.row(row));
+            points.copy(row, &mut centroids[from * width..][..width]);
         }
         if moves.is_empty() && last - cost <= GAIN * cost {
             break;
@@ -110,7 +111,7 @@ pub(super) fn cluster<P: Points>(
 }
 
 /// Which list gives up its centroid (first) to halve which other. A list that is halved more than once is large enough.
-fn reseats(sizes: &[usize]) -> Vec<(usize, usize)> {
+pub(super) fn reseats(sizes: &[usize]) -> Vec<(usize, usize)> {
     let total: usize = sizes.iter().sum();
     let mut order: BTreeSet<(usize, usize)> = sizes.iter().enumerate().map(|(i, &size)| (size, i)).collect();
     let mut moves = Vec::new();
@@ -163,6 +164,19 @@ impl Groups {
     }
 }
 
+/// The least of 16 floats, by halves, which a compiler turns into few instructions.
+#[inline]
+pub(super) fn least(mut values: [f32; 16]) -> f32 {
+    let mut half = values.len() / 2;
+    while half > 0 {
+        for i in 0..half {
+            values[i] = if values[i + half] < values[i] { values[i + half] } else { values[i] };
+        }
+        half /= 2;
+    }
+    values[0]
+}
+
 /// A lock that no other worker holds; a panic elsewhere is raised by the executor, not here.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -210,18 +224,19 @@ impl<'a, P: Points> Work<'a, P> {
         let n = self.points.len();
         let mut costs = vec![1.0f32; n];
         let mut taken = vec![false; n];
-        let mut centroids = Vec::with_capacity(lists * self.points.width());
+        let width = self.points.width();
+        let mut centroids = vec![P::Element::default(); lists * width];
         let mut count = 0;
         for round in 1..=ROUNDS.min(lists) {
             let most = lists * round / ROUNDS.min(lists) - count;
-            let first = centroids.len();
+            let first = count;
             for row in weighted(&costs, most, draws) {
                 taken[row] = true;
-                centroids.extend_from_slice(self.points.row(row));
+                self.points.copy(row, &mut centroids[count * width..][..width]);
                 count += 1;
             }
-            if round < ROUNDS.min(lists) && centroids.len() > first {
-                self.assign(&centroids[first..]);
+            if round < ROUNDS.min(lists) && count > first {
+                self.assign(&centroids[first * width..count * width]);
                 for ((cost, near), taken) in costs.iter_mut().zip(&self.near).zip(&taken) {
                     let new = if *taken { 0.0 } else { near.cost.max(0.0) };
                     *cost = if round == 1 { new } else { cost.min(new) };
@@ -229,15 +244,16 @@ impl<'a, P: Points> Work<'a, P> {
             }
         }
         // Fewer different vectors than lists: copies, whose lists stay empty.
-        for row in (0..n).filter(|&row| !taken[row]).take(lists - count) {
-            centroids.extend_from_slice(self.points.row(row));
+        let rest = centroids[count * width..].chunks_exact_mut(width);
+        for (centroid, row) in rest.zip((0..n).filter(|&row| !taken[row])) {
+            self.points.copy(row, centroid);
         }
         centroids
     }
 }
 
 /// Up to `most` different places, each with a probability in proportion to its weight (systematic sampling).
-fn weighted(weights: &[f32], most: usize, draws: &mut Draws) -> Vec<usize> {
+pub(super) fn weighted(weights: &[f32], most: usize, draws: &mut Draws) -> Vec<usize> {
     let total: f64 = weights.iter().map(|&w| f64::from(w)).sum();
     let mut places = Vec::with_capacity(most);
     if most == 0 || total.is_nan() || total <= 0.0 || total.is_infinite() {

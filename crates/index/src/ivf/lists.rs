@@ -54,6 +54,9 @@ pub(crate) struct Part<'a> {
     pub(crate) rows: &'a [u32],
 }
 
+/// Writes a vector's code, by its place among those added; gives its row and bias.
+pub(crate) type Fill<'a> = dyn FnMut(usize, &mut [u8]) -> (u32, u16) + 'a;
+
 /// Memory for up to `capacity` vectors: codes, biases and rows, in this order, each from a line on.
 struct Chunk {
     form: Form,
@@ -148,7 +151,10 @@ impl Chunk {
                     let word = &words[place / 8];
                     let bits = u64::from(code & 15) << (8 * (place % 8) + 4 * high);
                     // Relaxed: published by the count. The memory was zero.
-                    word.store((u64::from_le(word.load(Ordering::Relaxed)) | bits).to_le(), Ordering::Relaxed);
+                    word.store(
+                        (u64::from_le(word.load(Ordering::Relaxed)) | bits).to_le(),
+                        Ordering::Relaxed,
+                    );
                 }
                 let to = Self::biases_at(self.form, self.capacity) + 2 * at;
                 // SAFETY: as above.
@@ -244,11 +250,7 @@ impl List {
 
     /// Adds `count` vectors as a chunk of their own, which readers see once it is whole. `fill(i, code)` gives the row
     /// and the bias of the `i`th and writes its code.
-    pub(crate) fn extend(
-        &self,
-        count: usize,
-        fill: &mut dyn FnMut(usize, &mut [u8]) -> (u32, u16),
-    ) -> Result<(), OutOfMemory> {
+    pub(crate) fn extend(&self, count: usize, fill: &mut Fill<'_>) -> Result<(), OutOfMemory> {
         if count == 0 {
             return Ok(());
         }

@@ -13,7 +13,9 @@ fn read<T: Copy + Default>(name: &str) -> Vec<T> {
     let bytes = std::fs::read(&path).expect(&path);
     let mut values = vec![T::default(); bytes.len() / size_of::<T>()];
     // SAFETY: numbers of four bytes, which any bytes are.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), values.as_mut_ptr().cast(), size_of_val(&*values)) };
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), values.as_mut_ptr().cast(), size_of_val(&*values))
+    };
     values
 }
 
@@ -43,9 +45,9 @@ fn build_and_search() {
     let source = Dense { vectors: &base, dim };
     let workers = Workers(threads);
     let start = now();
-    let params = Params { nlist, code: ListCode::Pq4 { runs }, seed: 1 };
+    let params = Params { metric: Metric::L2, dim, nlist, code: ListCode::Pq4 { runs }, seed: 1 };
     let go = &mut |_| ControlFlow::Continue(());
-    let ivf = Ivf::train(Metric::L2, dim, params, kernels, &source, count, &workers, go).expect("train");
+    let ivf = Ivf::train(params, kernels, &source, count, &workers, go).expect("train");
     let train = start.elapsed().as_secs_f64();
     let mut lists = vec![0; count];
     assert!(ivf.assign(&source, 0, &mut lists, &workers, go));
@@ -66,7 +68,8 @@ fn build_and_search() {
     for stored in ["f16", "f32"] {
         for setting in sweep.split(',') {
             let (nprobe, want) = setting.split_once(':').expect("nprobe:want");
-            let (nprobe, want) = (nprobe.parse::<usize>().expect("nprobe"), want.parse::<usize>().expect("want"));
+            let (nprobe, want) =
+                (nprobe.parse::<usize>().expect("nprobe"), want.parse::<usize>().expect("want"));
             let (mut probe, mut scratch, mut best) =
                 (ListProbe::default(), ScanScratch::default(), Best::default());
             let (mut ids, mut keys, mut last) = (Vec::new(), Vec::new(), Vec::new());

@@ -18,10 +18,10 @@ mod centroids;
 mod floats;
 mod kmeans;
 mod lists;
-mod pq;
-mod scan;
 #[cfg(test)]
 mod measure;
+mod pq;
+mod scan;
 #[cfg(test)]
 mod tests;
 
@@ -48,7 +48,9 @@ const PROTOTYPE_SAMPLE: usize = 8192;
 /// Why lists could not be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum TrainError {
-    #[error("nlist={nlist} needs at least that many vectors to train on, not {vectors}: lower nlist, or add more first")]
+    #[error(
+        "nlist={nlist} needs at least that many vectors to train on, not {vectors}: lower nlist, or add more first"
+    )]
     Few { nlist: usize, vectors: usize },
     #[error("cancelled before the lists were made")]
     Cancelled,
@@ -74,6 +76,8 @@ pub(crate) enum ListCode {
 /// What the user chose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Params {
+    pub(crate) metric: Metric,
+    pub(crate) dim: usize,
     pub(crate) nlist: usize,
     pub(crate) code: ListCode,
     pub(crate) seed: u64,
@@ -83,6 +87,9 @@ pub(crate) struct Params {
 pub(crate) fn default_runs(dim: usize) -> usize {
     (dim.div_ceil(4).next_multiple_of(4)).min(256).min(dim)
 }
+
+/// Gives the keys of a list's codes that the caller made: list, codes, keys.
+pub(crate) type ListKeys<'a> = dyn FnMut(u32, &[u8], &mut [i32]) + 'a;
 
 /// An inverted file. A clone shares the lists.
 #[derive(Clone)]
@@ -111,8 +118,6 @@ impl Ivf {
     /// Learns centroids, and prototypes if the code needs them, from a sample of the `count` vectors of `source`.
     /// `proceed` hears how many of `ITERATIONS` are done and may stop there.
     pub(crate) fn train(
-        metric: Metric,
-        dim: usize,
         params: Params,
         kernels: Kernels,
         source: &dyn Source,
@@ -120,27 +125,29 @@ impl Ivf {
         executor: &dyn Executor,
         proceed: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<Ivf, TrainError> {
-        let nlist = params.nlist;
+        let Params { metric, dim, nlist, code, seed } = params;
         if nlist == 0 || count < nlist {
             return Err(TrainError::Few { nlist, vectors: count });
         }
-        let sample = gather(source, dim, &spread(count, nlist.saturating_mul(SAMPLE), params.seed));
-        let origin = floats::mean(&sample, dim);
-        let unit = metric == Metric::Cosine;
-        let points = Floats { vectors: &sample, dim, origin: &origin, unit, kernels };
-        let plan = Plan { lists: nlist, iterations: ITERATIONS, seed: params.seed };
+        let rows = spread(count, nlist.saturating_mul(SAMPLE), seed);
+        let part = gather(source, dim, &every(&rows, PROTOTYPE_SAMPLE));
+        let origin = floats::mean(&part, dim);
+        let mut points = Floats::new(&origin, metric == Metric::Cosine, rows.len(), kernels)?;
+        let mut vector = vec![0.0; dim];
+        for &row in &rows {
+            source.fetch(row, &mut vector);
+            points.push(&vector);
+        }
+        let plan = Plan { lists: nlist, iterations: ITERATIONS, seed };
         let centroids = cluster(&points, plan, executor, proceed)?;
         let centroids = Centroids::new(metric, centroids, origin, kernels)?;
-        let (book, form) = match params.code {
+        let (book, form) = match code {
             ListCode::Rows { stride } => (None, Form::Rows { stride }),
             ListCode::Pq4 { runs } => {
-                let part = Dense { vectors: &sample, dim };
-                let part = gather(&part, dim, &spread(sample.len() / dim, PROTOTYPE_SAMPLE, params.seed));
                 let mut lists = vec![0; part.len() / dim];
                 let dense = Dense { vectors: &part, dim };
                 centroids.assign(&dense, 0, &mut lists, executor, &mut |_| ControlFlow::Continue(()));
-                let seed = params.seed;
-                let book = Codebook::train(metric, &part, &lists, centroids.vectors(), dim, runs, seed, executor);
+                let book = Codebook::train(&centroids, &part, &lists, runs, seed, executor);
                 (Some(Arc::new(book)), Form::Blocks { runs })
             }
         };
@@ -178,7 +185,8 @@ impl Ivf {
         code: &(dyn Fn(usize, u32, &mut [u8]) + Sync),
         executor: &dyn Executor,
     ) -> Result<(), OutOfMemory> {
-        let mut order: Vec<(u32, u32)> = assigned.iter().zip(first as u32..).map(|(&l, row)| (l, row)).collect();
+        let mut order: Vec<(u32, u32)> =
+            assigned.iter().zip(first as u32..).map(|(&l, row)| (l, row)).collect();
         order.sort_unstable();
         let groups: Vec<&[(u32, u32)]> = order.chunk_by(|a, b| a.0 == b.0).collect();
         let failed = Mutex::new(None);
@@ -232,7 +240,7 @@ impl Ivf {
     pub(crate) fn probe(&self, query: &[f32], nprobe: usize, probe: &mut ListProbe) {
         self.centroids.choose(query, nprobe, &mut probe.choice);
         if let Some(book) = &self.book {
-            book.prepare(query, &mut probe.tables);
+            book.prepare(query, probe.choice.lists[0].0, &mut probe.tables);
         }
     }
 
@@ -242,7 +250,7 @@ impl Ivf {
         &self,
         probe: &ListProbe,
         i: usize,
-        keys: &mut dyn FnMut(u32, &[u8], &mut [i32]),
+        keys: &mut ListKeys<'_>,
         allowed: Allowed<'_>,
         scratch: &mut ScanScratch,
         best: &mut Best,
@@ -262,6 +270,12 @@ impl Ivf {
         let with = self.lists.list(list).compacted(keep)?;
         Ok(Ivf { lists: self.lists.replaced(list, with), ..self.clone() })
     }
+}
+
+/// At most `most` of `rows`, at even distances.
+fn every(rows: &[usize], most: usize) -> Vec<usize> {
+    let most = most.min(rows.len());
+    (0..most).map(|i| rows[i * rows.len() / most]).collect()
 }
 
 /// Vectors of `source`, row after row.

@@ -4,7 +4,7 @@
 //! A vector x of a list with centroid c is coded as c + r̂: the dimensions are divided into up to 256 runs, and of
 //! each run the nearest of 16 prototypes is kept. Then
 //!
-//!   ‖q − x‖² ≈ ‖q − c‖² − 2⟨q, r̂⟩ + ⟨x + c, r̂⟩        and        −⟨q, x⟩ ≈ −⟨q, c⟩ − ⟨q, r̂⟩
+//!   ‖q − x‖² ≈ ‖q − c‖² − 2⟨q, r̂⟩ + ⟨x + c, r̂⟩        and        −⟨q, x⟩ ≈ −⟨q, c⟩ − ⟨q, r̂⟩ + bias
 //!
 //! The first term belongs to the list, the second is a sum of one table for all lists, the third (the *bias*) is stored
 //! with the vector. So a query makes its table once, where tables of ‖q − c − r̂‖² would be made for each list.
@@ -14,9 +14,14 @@
 //! ⟨r, x − x̂⟩ away, as much as is right for a q whose part along r is half of r, which measures best on text (recall of
 //! 30 candidates, 21,000 × 384, 96 runs: 0.974; ‖q − x̂‖² 0.952; without any correction 0.935; with all of it 0.862).
 //!
+//! For inner products the error is −⟨q, x − x̂⟩. Its part along x is ⟨q, x⟩ ⟨x, x − x̂⟩ / ‖x‖²: the bias is the last
+//! factor, and a query weighs it by what it expects of the best vectors' ⟨q, x⟩, its product with the nearest centroid
+//! (Guo et al., ICML 2020, look for codes where this part is small instead).
+//!
 //! Tables are rounded to bytes and sums compared as u16, with a step for each query that lets no sum overflow.
 
-use super::kmeans::{Draws, lock};
+use super::centroids::Centroids;
+use super::kmeans::{Draws, least, lock};
 use crate::executor::Executor;
 use crate::space::Metric;
 use std::ops::Range;
@@ -58,20 +63,18 @@ pub(super) struct Tables {
 impl Codebook {
     /// Learns `runs` times 16 prototypes from `vectors`, each with the list it belongs to.
     pub(super) fn train(
-        metric: Metric,
+        centroids: &Centroids,
         vectors: &[f32],
         lists: &[u32],
-        centroids: &[f32],
-        dim: usize,
         runs: usize,
         seed: u64,
         executor: &dyn Executor,
     ) -> Codebook {
+        let dim = centroids.dim();
         assert!((1..=dim).contains(&runs) && vectors.len() == lists.len() * dim, "runs, and a list a vector");
         let mut residuals = vectors.to_vec();
         for (residual, &list) in residuals.chunks_exact_mut(dim).zip(lists) {
-            let centroid = &centroids[list as usize * dim..][..dim];
-            residual.iter_mut().zip(centroid).for_each(|(r, c)| *r -= c);
+            residual.iter_mut().zip(centroids.vector(list)).for_each(|(r, c)| *r -= c);
         }
         let bounds = divide(&squares(&residuals, dim), runs);
         let mut prototypes = vec![[0.0; K]; dim];
@@ -89,18 +92,18 @@ impl Codebook {
             sixteen(&points, &mut lock(&parts[run]), Draws(seed ^ run as u64));
         });
         drop(parts);
-        let mut book = Codebook { metric, bounds, prototypes, least: 0.0, unit: 0.0 };
+        let mut book = Codebook { metric: centroids.metric(), bounds, prototypes, least: 0.0, unit: 0.0 };
         book.measure(&residuals, lists, centroids);
         book
     }
 
     /// Sets the range of biases: that of the sample, and half of it on either side for vectors to come.
-    fn measure(&mut self, residuals: &[f32], lists: &[u32], centroids: &[f32]) {
+    fn measure(&mut self, residuals: &[f32], lists: &[u32], centroids: &Centroids) {
         let dim = self.dim();
         let mut codes = vec![0; self.runs()];
         let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
         for (residual, &list) in residuals.chunks_exact(dim).zip(lists) {
-            let bias = self.encode(residual, &centroids[list as usize * dim..][..dim], &mut codes);
+            let bias = self.encode(residual, centroids.vector(list), &mut codes);
             low = low.min(bias);
             high = high.max(bias);
         }
@@ -125,7 +128,7 @@ impl Codebook {
     /// The code of each run of `residual`, a vector less its list's centroid; and the vector's bias.
     pub(super) fn encode(&self, residual: &[f32], centroid: &[f32], codes: &mut [u8]) -> f32 {
         assert!(residual.len() == self.dim() && centroid.len() == self.dim() && codes.len() == self.runs());
-        let mut bias = 0.0;
+        let (mut bias, mut product, mut norm) = (0.0, 0.0, f32::MIN_POSITIVE);
         for (run, code) in codes.iter_mut().enumerate() {
             let range = self.run(run);
             let prototypes = &self.prototypes[range.clone()];
@@ -133,9 +136,19 @@ impl Codebook {
             *code = nearest as u8;
             for ((p, r), c) in prototypes.iter().zip(&residual[range.clone()]).zip(&centroid[range]) {
                 bias += (r + 2.0 * c) * p[nearest];
+                product += (r + c) * (p[nearest] - r);
+                norm += (r + c) * (r + c);
             }
         }
-        if self.metric == Metric::InnerProduct { 0.0 } else { bias }
+        if self.metric == Metric::InnerProduct { product / norm } else { bias }
+    }
+
+    /// What `codes` stand for: r̂.
+    #[cfg(test)]
+    pub(super) fn decode(&self, codes: &[u8]) -> Vec<f32> {
+        let run =
+            |(run, &code): (usize, &u8)| self.prototypes[self.run(run)].iter().map(move |p| p[code as usize]);
+        codes.iter().enumerate().flat_map(run).collect()
     }
 
     /// A bias as it is stored. One beyond the range, of a vector unlike the sample, is taken for the range's end: its
@@ -144,10 +157,14 @@ impl Codebook {
         if self.unit > 0.0 { ((bias - self.least) / self.unit).round() as u16 } else { 0 }
     }
 
-    /// Makes the tables of `query`.
-    pub(super) fn prepare(&self, query: &[f32], tables: &mut Tables) {
+    /// Makes the tables of `query`, whose nearest centroid is at distance `nearest`.
+    pub(super) fn prepare(&self, query: &[f32], nearest: f32, tables: &mut Tables) {
         assert_eq!(query.len(), self.dim());
-        let weight = if self.metric == Metric::InnerProduct { -1.0 } else { -2.0 };
+        let ip = self.metric == Metric::InnerProduct;
+        let weight = if ip { -1.0 } else { -2.0 };
+        // A nearest centroid that points away says nothing of the best vectors.
+        let bias_weight = if ip { (-nearest).max(0.0) } else { 1.0 };
+        let (lowest, unit) = (self.least * bias_weight, self.unit * bias_weight);
         tables.values.clear();
         let (mut offset, mut total, mut widest) = (0.0f32, 0.0f32, 0.0f32);
         for run in 0..self.runs() {
@@ -157,9 +174,9 @@ impl Codebook {
                 sums.iter_mut().zip(p).for_each(|(sum, p)| *sum += q * p);
             }
             sums.iter_mut().for_each(|sum| *sum *= weight);
-            let least = sums.iter().fold(f32::INFINITY, |a, &b| a.min(b));
+            let least = least(sums);
+            let range = -self::least(sums.map(|sum| -sum)) - least;
             sums.iter_mut().for_each(|sum| *sum -= least);
-            let range = sums.iter().fold(0.0f32, |a, &b| a.max(b));
             offset += least;
             total += range;
             widest = widest.max(range);
@@ -168,16 +185,15 @@ impl Codebook {
         // Each entry is at most 255, and all sums, each rounded up by at most a half for a run, and the bias stay inside
         // 16 bits.
         let sums = f32::from(u16::MAX) - self.runs() as f32;
-        let step = (widest / 255.0).max((total + self.unit * f32::from(u16::MAX)) / sums);
-        tables.offset = offset + self.least;
+        let step = (widest / 255.0).max((total + unit * f32::from(u16::MAX)) / sums);
+        tables.offset = offset + lowest;
         tables.step = if step.is_finite() && step > 0.0 { step } else { 1.0 };
-        tables.factor = (f64::from(self.unit) / f64::from(tables.step) * 65536.0) as u32;
+        tables.factor = (f64::from(unit) / f64::from(tables.step) * 65536.0) as u32;
         let inverse = 1.0 / tables.step;
         tables.bytes.clear();
-        for value in tables.values.as_flattened() {
-            // Not negative and at most 255: half a unit more, cut off, is rounded.
-            tables.bytes.push((value * inverse + 0.5) as u8);
-        }
+        // At least 0 and at most 255: beside 2²³ a float's last bits are its integer part, rounded.
+        let round = |value: &f32| (value * inverse + 8_388_608.0).to_bits() as u8;
+        tables.bytes.extend(tables.values.as_flattened().iter().map(round));
     }
 }
 
@@ -192,7 +208,7 @@ fn squares(vectors: &[f32], dim: usize) -> Vec<f64> {
 
 /// Bounds of `runs` runs of neighbouring dimensions. A run of w dimensions with 4 bits leaves about 2^(-8/w) of its
 /// variance (the rate of a Gaussian); the runs are those whose sum of that is least, by dynamic programming.
-fn divide(variances: &[f64], runs: usize) -> Vec<u32> {
+pub(super) fn divide(variances: &[f64], runs: usize) -> Vec<u32> {
     let dim = variances.len();
     let even = |run: usize| (run * dim / runs) as u32;
     if dim > FITTED {
@@ -211,9 +227,9 @@ fn divide(variances: &[f64], runs: usize) -> Vec<u32> {
     for began in &mut began {
         let mut next = vec![f64::INFINITY; dim + 1];
         for end in 1..=dim {
-            for width in 1..=most.min(end) {
+            for (width, rate) in rates.iter().enumerate().take(end.min(most) + 1).skip(1) {
                 let start = end - width;
-                let cost = best[start] + (sums[end] - sums[start]) * rates[width];
+                let cost = best[start] + (sums[end] - sums[start]) * rate;
                 if cost < next[end] {
                     next[end] = cost;
                     began[end] = start as u32;
@@ -236,7 +252,7 @@ fn divide(variances: &[f64], runs: usize) -> Vec<u32> {
 /// The nearest prototype of a run, and its squared distance. The place is put into the distance's last bits, so that
 /// the least of 16 numbers is both; distances that differ by less than 2⁻¹⁹ of themselves count as equal.
 #[inline]
-fn nearest(run: &[f32], prototypes: &[[f32; K]]) -> (usize, f32) {
+pub(super) fn nearest(run: &[f32], prototypes: &[[f32; K]]) -> (usize, f32) {
     let mut distances = [0.0f32; K];
     for (x, p) in run.iter().zip(prototypes) {
         for (distance, p) in distances.iter_mut().zip(p) {
@@ -247,15 +263,8 @@ fn nearest(run: &[f32], prototypes: &[[f32; K]]) -> (usize, f32) {
     for (place, distance) in distances.iter_mut().enumerate() {
         *distance = f32::from_bits(distance.to_bits() & !15 | place as u32);
     }
-    let mut half = K / 2;
-    while half > 0 {
-        for i in 0..half {
-            let (a, b) = (distances[i], distances[i + half]);
-            distances[i] = if b < a { b } else { a };
-        }
-        half /= 2;
-    }
-    ((distances[0].to_bits() & 15) as usize, distances[0])
+    let least = least(distances);
+    ((least.to_bits() & 15) as usize, least)
 }
 
 /// Fills `prototypes` (a row a dimension) with 16 means of `points`: k-means++ (Arthur & Vassilvitskii, SODA 2007), then

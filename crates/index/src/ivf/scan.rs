@@ -93,7 +93,9 @@ impl Allowed<'_> {
     pub(crate) fn has(&self, row: u32) -> bool {
         let row = row as usize;
         row < self.rows.min(IDS)
-            && self.bitmap.is_none_or(|bits| bits.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1))
+            && self
+                .bitmap
+                .is_none_or(|bits| bits.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1))
     }
 }
 
@@ -142,7 +144,8 @@ pub(super) fn blocks(
                 while found != 0 {
                     let i = found.trailing_zeros() as usize;
                     found &= found - 1;
-                    let entry = Entry::new(key_of(base + tables.step * f32::from(sums[i])), rows[i] % IDS as u32);
+                    let entry =
+                        Entry::new(key_of(base + tables.step * f32::from(sums[i])), rows[i] % IDS as u32);
                     if allowed.has(rows[i]) && best.push(entry) {
                         most = self::most(base, tables.step, best.limit());
                     }
