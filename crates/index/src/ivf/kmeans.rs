@@ -2,7 +2,7 @@
 //!
 //!   draw the first centroids by D², in ROUNDS rounds: in each, a share of them, by the distances to those before
 //!     (k-means||, Bahmani et al., VLDB 2012; with one centroid a round it would be k-means++)
-//!   up to `iterations` times:
+//!   up to `iterations` times, most of them for the first part of the vectors only:
 //!     assign each vector to its nearest centroid (tiles), until that gains less than GAIN
 //!     move each centroid to the mean of its vectors
 //!     reseat: while a list is empty, or the largest has more than BALANCE times the mean, the smallest list gives up
@@ -21,11 +21,14 @@ use std::ops::{ControlFlow, Range};
 use std::sync::{Mutex, MutexGuard};
 
 /// Rounds in which the first centroids are drawn.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 32;
 /// A list larger than this many times the mean is halved, as long as there is a list smaller than half the mean.
 const BALANCE: usize = 3;
 /// An iteration that lowers the cost by less than this part is the last.
 const GAIN: f64 = 1e-3;
+/// Iterations for all vectors; those before take a quarter of them, but at least so many for each list.
+const LAST: usize = 3;
+const FIRST_PART: usize = 32;
 /// Vectors of one task of an assignment.
 pub(super) const BLOCK: usize = 512;
 
@@ -76,7 +79,7 @@ pub(super) struct Plan {
     pub(super) seed: u64,
 }
 
-/// `plan.lists` centroids of `points`, row after row. `proceed` hears the number of iterations done and may stop there.
+/// `plan.lists` centroids of `points`, row after row. Their first part should be a sample of them all. `proceed` hears the number of iterations done and may stop there.
 pub(super) fn cluster<P: Points>(
     points: &P,
     plan: Plan,
@@ -84,13 +87,19 @@ pub(super) fn cluster<P: Points>(
     proceed: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Vec<P::Element>, Cancelled> {
     assert!((1..=points.len()).contains(&plan.lists), "between one list and one for each vector");
-    let mut work = Work::new(points, executor);
+    let mut work = Work::new(points, plan.lists, executor);
     let mut draws = Draws(plan.seed);
     let mut centroids = work.draw(plan.lists, &mut draws);
     let mut last = f64::INFINITY;
+    let mut whole = work.near.len() == points.len();
     for iteration in 0..plan.iterations {
         if proceed(iteration).is_break() {
             return Err(Cancelled);
+        }
+        if !whole && iteration + LAST >= plan.iterations {
+            whole = true;
+            last = f64::INFINITY;
+            work.near.resize(points.len(), Near::default());
         }
         let cost = work.assign(&centroids);
         let groups = Groups::new(&work.near, plan.lists);
@@ -102,7 +111,7 @@ pub(super) fn cluster<P: Points>(
             let width = points.width();
             points.copy(row, &mut centroids[from * width..][..width]);
         }
-        if moves.is_empty() && last - cost <= GAIN * cost {
+        if whole && moves.is_empty() && last - cost <= GAIN * cost {
             break;
         }
         last = cost;
@@ -187,16 +196,18 @@ struct Work<'a, P: Points> {
     points: &'a P,
     executor: &'a dyn Executor,
     scratch: Vec<Mutex<P::Scratch>>,
+    /// The first vectors' places: of those that take part.
     near: Vec<Near>,
 }
 
 impl<'a, P: Points> Work<'a, P> {
-    fn new(points: &'a P, executor: &'a dyn Executor) -> Self {
+    fn new(points: &'a P, lists: usize, executor: &'a dyn Executor) -> Self {
         let scratch = (0..executor.workers()).map(|_| Mutex::default()).collect();
-        Work { points, executor, scratch, near: vec![Near::default(); points.len()] }
+        let part = (points.len() / 4).max(FIRST_PART * lists).min(points.len());
+        Work { points, executor, scratch, near: vec![Near::default(); part] }
     }
 
-    /// Assigns every vector; the sum of the costs.
+    /// Assigns the vectors that take part; the sum of the costs.
     fn assign(&mut self, centroids: &[P::Element]) -> f64 {
         let ready = self.points.ready(centroids);
         let blocks: Vec<_> = self.near.chunks_mut(BLOCK).map(Mutex::new).collect();
@@ -221,7 +232,7 @@ impl<'a, P: Points> Work<'a, P> {
 
     /// The first centroids: vectors, different ones as long as there are.
     fn draw(&mut self, lists: usize, draws: &mut Draws) -> Vec<P::Element> {
-        let n = self.points.len();
+        let n = self.near.len();
         let mut costs = vec![1.0f32; n];
         let mut taken = vec![false; n];
         let width = self.points.width();

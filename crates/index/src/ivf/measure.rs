@@ -28,6 +28,13 @@ fn now() -> Instant {
     Instant::now()
 }
 
+/// Seconds of CPU that this process has used, in user mode.
+fn cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc/self/stat");
+    let ticks = stat.rsplit(')').next().and_then(|rest| rest.split(' ').nth(12)).expect("utime");
+    ticks.parse::<f64>().expect("ticks") / 100.0
+}
+
 fn bytes<T>(values: &[T]) -> &[u8] {
     // SAFETY: plain numbers.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
@@ -44,11 +51,11 @@ fn build_and_search() {
     let kernels = Kernels::get().expect("kernels");
     let source = Dense { vectors: &base, dim };
     let workers = Workers(threads);
-    let start = now();
+    let (start, cpu_before) = (now(), cpu());
     let params = Params { metric: Metric::L2, dim, nlist, code: ListCode::Pq4 { runs }, seed: 1 };
     let go = &mut |_| ControlFlow::Continue(());
     let ivf = Ivf::train(params, kernels, &source, count, &workers, go).expect("train");
-    let train = start.elapsed().as_secs_f64();
+    let (train, train_cpu) = (start.elapsed().as_secs_f64(), cpu() - cpu_before);
     let mut lists = vec![0; count];
     assert!(ivf.assign(&source, 0, &mut lists, &workers, go));
     let assign = start.elapsed().as_secs_f64() - train;
@@ -57,7 +64,9 @@ fn build_and_search() {
     let sizes = (0..nlist).map(|l| ivf.lists().list(l).len()).max().unwrap_or(0);
     println!(
         "{{\"lanewise\": \"build\", \"runs\": {runs}, \"train_s\": {train:.3}, \"assign_s\": {assign:.3}, \"build_s\": {all:.3}, \
+         \"train_cpu_s\": {train_cpu:.2}, \"cpu_s\": {:.2}, \
          \"largest_over_mean\": {:.2}, \"bytes\": {}}}",
+        cpu() - cpu_before,
         sizes as f64 * nlist as f64 / count as f64,
         ivf.lists().owned_bytes() + ivf.centroids().owned_bytes()
     );

@@ -218,3 +218,32 @@ fn rows_are_scanned_by_the_callers_keys() {
     let rows: Vec<usize> = best.sorted().iter().map(|e| e.id() as usize).collect();
     assert_eq!(rows, expected[..7]);
 }
+
+proptest! {
+    /// The lists chosen are the nearest, but for what bytes cannot tell apart; their distances are exact.
+    #[test]
+    fn the_nearest_lists_are_probed(
+        dim in 1usize..80, nlist in 1usize..300, count in 1usize..40, seed in any::<u64>(), metric in 0usize..3, away in -50f32..50.0,
+    ) {
+        let metric = [Metric::L2, Metric::InnerProduct, Metric::Cosine][metric];
+        let values: Vec<f32> = normal((nlist + 1) * dim, seed).into_iter().map(|x| x + away).collect();
+        let values = if metric == Metric::Cosine { unit(values, dim) } else { values };
+        let (query, vectors) = values.split_at(dim);
+        let origin = floats::mean(vectors, dim);
+        let centroids = Centroids::new(metric, vectors.to_vec(), origin, kernels()).unwrap();
+        let mut choice = Choice::default();
+        centroids.choose(query, count, &mut choice);
+        let to = |list: u32| distance(metric, query, &vectors[list as usize * dim..][..dim]);
+        let mut expected: Vec<u32> = (0..nlist as u32).collect();
+        expected.sort_by(|&a, &b| to(a).total_cmp(&to(b)));
+        expected.truncate(count);
+        prop_assert_eq!(choice.lists.len(), count.min(nlist));
+        let size: f64 = dot(query, query) + f64::from(away * away) * dim as f64 + dim as f64;
+        for (found, list) in &choice.lists {
+            prop_assert!((f64::from(*found) - to(*list)).abs() <= 1e-5 * size, "{found} instead of {}", to(*list));
+        }
+        prop_assert!(choice.lists.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 != w[1].1));
+        let hits = choice.lists.iter().filter(|l| expected.contains(&l.1)).count();
+        prop_assert!(hits + 1 + count / 10 >= expected.len(), "{hits} of {}", expected.len());
+    }
+}
