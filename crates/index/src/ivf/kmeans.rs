@@ -27,7 +27,7 @@ const BALANCE: usize = 3;
 /// An iteration that lowers the cost by less than this part is the last.
 const GAIN: f64 = 1e-3;
 /// Iterations for all vectors; those before take a quarter of them, but at least so many for each list.
-const LAST: usize = 3;
+const LAST: usize = 5;
 const FIRST_PART: usize = 32;
 /// Vectors of one task of an assignment.
 pub(super) const BLOCK: usize = 512;

@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex};
 /// Vectors of the sample for each list, at most.
 const SAMPLE: usize = 256;
 /// Iterations of the clustering, at most.
-const ITERATIONS: usize = 10;
+const ITERATIONS: usize = 12;
 /// Vectors that prototypes are learnt from.
 const PROTOTYPE_SAMPLE: usize = 8192;
 
