@@ -125,6 +125,28 @@ impl Panel {
             }
         }
     }
+
+    /// The squared distance (or, without norms, the inner product) of `query` and each of the centroids `ids`, all
+    /// relative to the origin. `row` is memory.
+    pub(super) fn compare(
+        &self,
+        query: &[f32],
+        norms: bool,
+        ids: &[u32],
+        row: &mut Vec<f32>,
+        out: &mut [f32],
+    ) {
+        row.clear();
+        row.extend_from_slice(query);
+        row.resize(self.centroids.wide, 0.0);
+        self.kernels.dot_f32bf16.ids(row, self.centroids.slice(0..self.centroids.len()), ids, out);
+        if norms {
+            let norm: f32 = self.kernels.dot_f32.one(row, row);
+            for (out, &id) in out.iter_mut().zip(ids) {
+                *out = norm + 2.0 * (self.halves[id as usize] - *out);
+            }
+        }
+    }
 }
 
 /// Makes `near` the first of the least `halves - products`, if that is less than it is.

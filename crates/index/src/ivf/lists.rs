@@ -75,20 +75,13 @@ unsafe impl Send for Chunk {}
 unsafe impl Sync for Chunk {}
 
 impl Chunk {
-    fn new(form: Form, vectors: usize, sealed: bool) -> Result<Box<Chunk>, OutOfMemory> {
+    fn new(form: Form, vectors: usize, sealed: bool) -> Result<Chunk, OutOfMemory> {
         let capacity = vectors.max(1).next_multiple_of(BLOCK);
         let layout = Self::layout(form, capacity);
         // SAFETY: the layout is not empty.
         let start =
             NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(OutOfMemory { bytes: layout.size() })?;
-        Ok(Box::new(Chunk {
-            form,
-            capacity,
-            sealed,
-            count: AtomicUsize::new(0),
-            start,
-            next: OnceLock::new(),
-        }))
+        Ok(Chunk { form, capacity, sealed, count: AtomicUsize::new(0), start, next: OnceLock::new() })
     }
 
     fn biases_at(form: Form, capacity: usize) -> usize {
@@ -209,7 +202,8 @@ impl Drop for Chunk {
 /// One list. Readers and writers share it.
 pub(crate) struct List {
     form: Form,
-    first: OnceLock<Box<Chunk>>,
+    /// In place: a scan waits for memory once less.
+    first: OnceLock<Chunk>,
     /// Whose turn it is to write.
     writer: Mutex<()>,
 }
@@ -220,7 +214,7 @@ impl List {
     }
 
     fn chunks(&self) -> impl Iterator<Item = &Chunk> {
-        std::iter::successors(self.first.get(), |chunk| chunk.next.get()).map(|chunk| &**chunk)
+        std::iter::successors(self.first.get(), |chunk| chunk.next.get().map(|next| &**next))
     }
 
     /// Vectors published by now.
@@ -266,9 +260,11 @@ impl List {
     }
 
     /// Puts `chunk` at the end. The caller holds the lock.
-    fn chain(&self, chunk: Box<Chunk>) -> &Chunk {
-        let end = self.chunks().last().map_or(&self.first, |last| &last.next);
-        end.get_or_init(|| chunk)
+    fn chain(&self, chunk: Chunk) -> &Chunk {
+        match self.chunks().last() {
+            None => self.first.get_or_init(|| chunk),
+            Some(last) => last.next.get_or_init(|| Box::new(chunk)),
+        }
     }
 
     /// Shows what the list has by now, piece by piece. `words` is memory for a copy.

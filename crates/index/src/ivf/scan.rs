@@ -118,11 +118,7 @@ pub(super) fn blocks(
     best: &mut Best,
 ) {
     let base = base + tables.offset;
-    let mut most = most(base, tables.step, best.limit());
-    // Sums are not negative: the whole list is too far.
-    if most < 0.0 {
-        return;
-    }
+    let Some(mut most) = most(base, tables.step, best.limit()) else { return };
     scratch.sums.resize(STEP, 0);
     let (words, sums) = (&mut scratch.words, &mut scratch.sums);
     list.visit(words, &mut |part| {
@@ -134,11 +130,11 @@ pub(super) fn blocks(
             let blocks = rows.chunks(BLOCK).zip(biases.chunks(BLOCK));
             for ((rows, biases), sums) in blocks.zip(sums.as_chunks_mut::<BLOCK>().0) {
                 let mut found = match biases.try_into() {
-                    Ok(biases) => below(sums, biases, tables.factor as u16, most as u16),
+                    Ok(biases) => below(sums, biases, tables.factor as u16, most),
                     Err(_) => {
                         let mut padded = [0; BLOCK];
                         padded[..biases.len()].copy_from_slice(biases);
-                        below(sums, &padded, tables.factor as u16, most as u16) & ((1 << rows.len()) - 1)
+                        below(sums, &padded, tables.factor as u16, most) & ((1 << rows.len()) - 1)
                     }
                 };
                 while found != 0 {
@@ -147,7 +143,7 @@ pub(super) fn blocks(
                     let entry =
                         Entry::new(key_of(base + tables.step * f32::from(sums[i])), rows[i] % IDS as u32);
                     if allowed.has(rows[i]) && best.push(entry) {
-                        most = self::most(base, tables.step, best.limit());
+                        most = self::most(base, tables.step, best.limit()).unwrap_or(0);
                     }
                 }
             }
@@ -155,11 +151,11 @@ pub(super) fn blocks(
     });
 }
 
-/// The largest sum that may be within `limit`, or a little more; negative if there is none.
-fn most(base: f32, step: f32, limit: f32) -> f32 {
-    let most = (limit - base) / step;
-    // Rounding of the sum's own distance, `base + step * sum`, is allowed for.
-    (most + 1.0 + (base.abs() / step) * 1e-6).floor().min(f32::from(u16::MAX))
+/// The largest sum that may be within `limit`, or a little more; none where a sum would have to be negative.
+fn most(base: f32, step: f32, limit: f32) -> Option<u16> {
+    // Rounding of a sum's distance, `base + step * sum`, is allowed for.
+    let most = (limit - base) / step + 1.0 + base.abs() / step * 1e-6;
+    (most >= 0.0).then_some(most as u16)
 }
 
 /// Adds the biases to the sums; a bit for each sum that is at most `most`.

@@ -220,7 +220,7 @@ fn rows_are_scanned_by_the_callers_keys() {
 }
 
 proptest! {
-    /// The lists chosen are the nearest, but for what bytes cannot tell apart; their distances are exact.
+    /// The lists chosen are the nearest, but for what bytes cannot tell apart; their distances are exact but for bf16.
     #[test]
     fn the_nearest_lists_are_probed(
         dim in 1usize..80, nlist in 1usize..300, count in 1usize..40, seed in any::<u64>(), metric in 0usize..3, away in -50f32..50.0,
@@ -240,7 +240,7 @@ proptest! {
         prop_assert_eq!(choice.lists.len(), count.min(nlist));
         let size: f64 = dot(query, query) + f64::from(away * away) * dim as f64 + dim as f64;
         for (found, list) in &choice.lists {
-            prop_assert!((f64::from(*found) - to(*list)).abs() <= 1e-5 * size, "{found} instead of {}", to(*list));
+            prop_assert!((f64::from(*found) - to(*list)).abs() <= size / 256.0, "{found} instead of {}", to(*list));
         }
         prop_assert!(choice.lists.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 != w[1].1));
         let hits = choice.lists.iter().filter(|l| expected.contains(&l.1)).count();
