@@ -201,13 +201,13 @@ impl Reader {
         let State { space, coded, .. } = &*self.0;
         let Scratch { walker, probes, code, floats, ids, keys, .. } = scratch;
         let Some(coded) = coded else {
-            return self.walk(walker, space, plan, &probes[0], k, k, search);
+            return self.walk(walker, space, &probes[0], plan, (k, k), search);
         };
         space.probe_floats(&probes[0], floats);
         coded.coder.prepare(floats, code);
         let oversample = search.oversample.unwrap_or(coded.oversample() as f32);
         let wanted = (k as f32 * oversample).ceil() as usize;
-        if !self.walk(walker, coded, plan, code, k, wanted, search) {
+        if !self.walk(walker, coded, code, plan, (k, wanted), search) {
             return false;
         }
         // The best by code, ordered by the stored vectors.
@@ -223,15 +223,15 @@ impl Reader {
         true
     }
 
-    /// Leaves the nearest to `probe`, `wanted` or more of them, in the walker's pool; whether there are `k`.
+    /// Leaves the nearest to `probe` in the walker's pool: of results `k`, of candidates `wanted` or more. Whether there are
+    /// `k`.
     fn walk<C: Compare>(
         &self,
         walker: &mut Walker,
         space: &C,
-        plan: Plan,
         probe: &C::Probe,
-        k: usize,
-        wanted: usize,
+        plan: Plan,
+        (k, wanted): (usize, usize),
         search: &Search<'_>,
     ) -> bool {
         let State { graph, deleted, .. } = &*self.0;

@@ -270,7 +270,6 @@ impl Coder {
         }
     }
 
-    #[expect(dead_code, reason = "lists join next")]
     fn rabitq(&self) -> &RaBitQ {
         match &self.form {
             Form::RaBitQ(rabitq) => rabitq,
@@ -279,11 +278,13 @@ impl Coder {
     }
 
     /// For lists, whose centres take the place of the mean (`i4` and `bits`): `vector` rotated, not centred.
+    #[cfg_attr(not(test), expect(dead_code, reason = "lists join next"))]
     pub(crate) fn rotate(&self, vector: &[f32], to: &mut Vec<f32>) {
         self.rabitq().rotate(vector, to);
     }
 
     /// Writes the row of a vector whose rotated difference from its centre is `residual`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "lists join next"))]
     pub(crate) fn encode_residual(&self, residual: &[f32], row: &mut [u8]) {
         assert_eq!((residual.len(), row.len()), (self.dim, self.stride));
         self.rabitq().encode_residual(residual, row);
@@ -291,6 +292,7 @@ impl Coder {
 
     /// Makes a query ready for the rows of one centre: by its rotated difference from it, and a `base` of 0; for inner
     /// products by itself, rotated, and the negated product with the centre (further centres take `set_base`).
+    #[cfg_attr(not(test), expect(dead_code, reason = "lists join next"))]
     pub(crate) fn prepare_residual(&self, residual: &[f32], base: f32, probe: &mut CodeProbe) {
         assert_eq!(residual.len(), self.dim);
         let (query, _) = probe.parts(self.stride * self.query_bytes());
@@ -299,6 +301,7 @@ impl Coder {
     }
 
     /// For inner products: moves a query to another centre, with which it has the negated product `base`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "lists join next"))]
     pub(crate) fn set_base(&self, base: f32, probe: &mut CodeProbe) {
         debug_assert_eq!(self.metric, Metric::InnerProduct);
         probe.terms.a = base;

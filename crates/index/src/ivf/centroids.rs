@@ -10,9 +10,10 @@ use super::floats::{Panel, Scratch};
 use super::kmeans::{BLOCK, Near, least, lock};
 use super::scan::Best;
 use crate::executor::Executor;
-use crate::memory::{Buffer, OutOfMemory};
+use crate::memory::{Column, OutOfMemory};
 use crate::pool::Entry;
-use crate::space::{Metric, key_of};
+use crate::space::key_of;
+use crate::vectors::Metric;
 use lanewise_kernels::{ALIGN, Kernels, Rows};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -44,7 +45,7 @@ pub(crate) struct Centroids {
     origin: Vec<f32>,
     panel: Panel,
     /// Signed bytes of `centroid - origin`, in units of `unit`.
-    codes: Buffer<u8>,
+    codes: Column<u8>,
     unit: f32,
     /// ‖centroid − origin‖²/2, or 0 where only the inner product counts.
     halves: Vec<f32>,
@@ -88,7 +89,7 @@ impl Centroids {
         let widest = centred.clone().fold(0.0f32, |a, b| a.max(b.abs()));
         let unit = if widest > 0.0 { widest / 127.0 } else { 1.0 };
         let stride = dim.next_multiple_of(ALIGN);
-        let mut codes = Buffer::new();
+        let mut codes = Column::new();
         codes.reserve(vectors.len() / dim * stride)?;
         let mut halves = Vec::with_capacity(vectors.len() / dim);
         for vector in vectors.chunks_exact(dim) {
@@ -97,7 +98,7 @@ impl Centroids {
                 codes.push(((v - o) / unit).round() as i8 as u8);
                 half += f64::from(v - o) * f64::from(v - o) / 2.0;
             }
-            codes.fill(stride - dim, 0);
+            codes.extend_with(stride - dim, |_| 0);
             halves.push(if metric == Metric::InnerProduct { 0.0 } else { half as f32 });
         }
         Ok(Centroids { metric, dim, kernels, vectors, origin, panel, codes, unit, halves })

@@ -8,7 +8,7 @@
 //! themselves.
 
 use super::kmeans::{self, Near, Points};
-use crate::memory::{Buffer, OutOfMemory};
+use crate::memory::{Column, OutOfMemory};
 use lanewise_kernels::{ALIGN, Kernels, Rows, bf16};
 use std::ops::Range;
 
@@ -22,13 +22,13 @@ struct Rounded {
     dim: usize,
     /// Elements of a row.
     wide: usize,
-    rows: Buffer<u8>,
+    rows: Column<u8>,
     norms: Vec<f32>,
 }
 
 impl Rounded {
     fn new(dim: usize) -> Self {
-        Rounded { dim, wide: dim.next_multiple_of(ALIGN / 2), rows: Buffer::new(), norms: Vec::new() }
+        Rounded { dim, wide: dim.next_multiple_of(ALIGN / 2), rows: Column::new(), norms: Vec::new() }
     }
 
     fn reserve(&mut self, more: usize) -> Result<(), OutOfMemory> {
@@ -38,10 +38,9 @@ impl Rounded {
 
     /// Adds a vector, for which room was reserved.
     fn push(&mut self, vector: &[f32], origin: &[f32]) {
-        let start = self.rows.len();
-        self.rows.fill(2 * self.wide, 0);
+        let bytes = self.rows.extend_slots(2 * self.wide, 0);
         // SAFETY: aligned by whole lines before it, and any bytes are bf16 numbers.
-        let (_, row, _) = unsafe { self.rows.as_mut_slice()[start..].align_to_mut::<bf16>() };
+        let (_, row, _) = unsafe { bytes.align_to_mut::<bf16>() };
         self.norms.push(round(vector, origin, row));
     }
 

@@ -27,7 +27,7 @@ mod tests;
 
 use crate::executor::Executor;
 use crate::memory::OutOfMemory;
-use crate::space::Metric;
+use crate::vectors::Metric;
 pub(crate) use centroids::{Centroids, Choice, Dense, Source};
 use floats::Floats;
 use kmeans::{Cancelled, Plan, cluster, lock, spread};

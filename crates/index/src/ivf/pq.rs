@@ -23,7 +23,7 @@
 use super::centroids::Centroids;
 use super::kmeans::{Draws, least, lock};
 use crate::executor::Executor;
-use crate::space::Metric;
+use crate::vectors::Metric;
 use std::ops::Range;
 use std::sync::Mutex;
 
