@@ -5,7 +5,7 @@ use crate::error::AddError;
 use crate::executor::Executor;
 use crate::filter::RowSet;
 use crate::hnsw::{Graph, build, repair};
-use crate::index::{Index, State, Writer};
+use crate::index::{Index, State, Writer, version};
 use crate::memory::OutOfMemory;
 use crate::params::{Kind, Params};
 use crate::pool::IDS;
@@ -119,6 +119,7 @@ impl Index {
                         ids: ids.view(done.min(ids.len())),
                         deleted: gone(done),
                         next_id: None,
+                        version: version(),
                     };
                     self.current.store(view.into());
                 }

@@ -91,19 +91,25 @@ impl Accept for RowSet {
 pub struct Filter {
     /// Deleted rows are not in it.
     rows: RowSet,
-    /// Of how many rows it chose.
-    pub(crate) of: usize,
+    /// The state whose rows they are.
+    pub(crate) version: u64,
 }
 
 impl Filter {
-    /// Of the `of` rows of an index those that `chosen` says, except what `deleted` has.
-    pub(crate) fn new(of: usize, deleted: &RowSet, mut chosen: impl FnMut(u32) -> bool) -> Filter {
+    /// Of the `of` rows of a state those that `chosen` says, which is asked once for each
+    /// that is not `deleted`, in order.
+    pub(crate) fn new(
+        version: u64,
+        of: usize,
+        deleted: &RowSet,
+        mut chosen: impl FnMut(u32) -> bool,
+    ) -> Filter {
         let word = |first: usize| {
-            let rows = first..of.min(first + 64);
-            let deleted = deleted.words.get(first / 64).copied().unwrap_or(0);
-            rows.fold(0, |word, row| word | u64::from(chosen(row as u32)) << (row % 64)) & !deleted
+            let live =
+                (first..of.min(first + 64)).map(|row| row as u32).filter(|&row| !deleted.contains(row));
+            live.fold(0, |word, row| word | u64::from(chosen(row)) << (row % 64))
         };
-        Filter { rows: RowSet::of((0..of).step_by(64).map(word).collect()), of }
+        Filter { rows: RowSet::of((0..of).step_by(64).map(word).collect()), version }
     }
 
     /// Number of vectors that may be results.
@@ -141,7 +147,7 @@ mod tests {
             let (first, second) = gone.split_at(gone.len() / 2);
             let set = RowSet::default().with(first).with(second);
             prop_assert_eq!(set.count(), deleted.len());
-            let filter = Filter::new(of, &set, |row| chosen.contains(&row));
+            let filter = Filter::new(0, of, &set, |row| chosen.contains(&row));
             let expected: BTreeSet<u32> =
                 chosen.difference(&deleted).copied().filter(|&row| (row as usize) < of).collect();
             prop_assert_eq!(filter.matches(), expected.len());

@@ -10,7 +10,7 @@ use crate::error::{Broken, CreateError};
 use crate::filter::RowSet;
 use crate::hnsw::Graph;
 use crate::hnsw::graph::NONE;
-use crate::index::{Index, State, Writer};
+use crate::index::{Index, State, Writer, version};
 use crate::memory::{Column, FileBytes, Plain};
 use crate::params::{Kind, Params};
 use crate::pool::IDS;
@@ -201,6 +201,7 @@ impl Index {
                 ids: column(&file, &sections[2])?,
                 deleted,
                 next_id: header.next_id,
+                version: version(),
             },
         ))
     }

@@ -24,7 +24,7 @@ use crate::{Counts, Neighbors, SearchError};
 use arc_swap::ArcSwap;
 use lanewise_kernels::{Kernels, Slot};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// What an index holds and what it takes.
@@ -32,6 +32,8 @@ use std::sync::{Mutex, MutexGuard};
 pub struct Stats {
     /// Number of vectors.
     pub len: usize,
+    /// Number of removed vectors whose rows are still there.
+    pub deleted: usize,
     /// Bytes of the vectors with their padding and norms.
     pub vector_bytes: usize,
     /// Bytes of the traversal code's rows.
@@ -56,6 +58,15 @@ pub(crate) struct State {
     pub(crate) deleted: RowSet,
     /// The id of the next vector, where positions that once served as ids were written down and numbering goes on.
     pub(crate) next_id: Option<i64>,
+    /// Which state of which index it is: no two have the same.
+    pub(crate) version: u64,
+}
+
+/// A number for a state, given once.
+pub(crate) fn version() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: only uniqueness matters.
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl State {
@@ -79,6 +90,7 @@ impl State {
             ids: self.ids.view(count.min(self.ids.len())),
             deleted: self.deleted.clone(),
             next_id: self.next_id,
+            version: version(),
         }
     }
 
@@ -142,6 +154,7 @@ impl Index {
                 ids: Column::new(),
                 deleted: RowSet::default(),
                 next_id: None,
+                version: version(),
             },
         ))
     }
@@ -196,6 +209,7 @@ impl Index {
         let [rows, corrections, ids, links, pilots, starts, upper, _, _, code_rows] = state.parts();
         Stats {
             len: state.len(),
+            deleted: state.deleted.count(),
             code_bytes: code_rows.len(),
             vector_bytes: rows.len() + corrections.len(),
             graph_bytes: links.len() + pilots.len() + starts.len() + upper.len(),

@@ -5,7 +5,7 @@ use crate::error::RemoveError;
 use crate::executor::Executor;
 use crate::filter::RowSet;
 use crate::hnsw::repair::{self, Repaired};
-use crate::index::{Index, State};
+use crate::index::{Index, State, version};
 use crate::space::Compare;
 use std::ops::ControlFlow;
 
@@ -91,6 +91,14 @@ impl State {
             self.graph.keep(&rows)?
         };
         let coded = self.coded.as_ref().map(|coded| coded.keep(&rows)).transpose()?;
-        Ok(State { space: self.space.keep(&rows)?, coded, graph, ids, deleted: RowSet::default(), next_id })
+        Ok(State {
+            space: self.space.keep(&rows)?,
+            coded,
+            graph,
+            ids,
+            deleted: RowSet::default(),
+            next_id,
+            version: version(),
+        })
     }
 }

@@ -134,9 +134,17 @@ impl Reader {
         self.0.space.dim
     }
 
-    /// The vectors whose ids `chosen` accepts, for searches among them. Asks once for each vector.
+    /// The ids of the vectors, in the order in which they came.
+    pub fn ids(&self) -> impl Iterator<Item = i64> + '_ {
+        let State { space, deleted, .. } = &*self.0;
+        let live = (0..space.len() as u32).filter(|&row| !deleted.contains(row));
+        live.map(|row| self.0.id(row))
+    }
+
+    /// The vectors whose ids `chosen` accepts, for searches among them. Asks once for each, in the
+    /// order of [`ids`](Self::ids).
     pub fn filter(&self, mut chosen: impl FnMut(i64) -> bool) -> Filter {
-        Filter::new(self.0.space.len(), &self.0.deleted, |row| chosen(self.0.id(row)))
+        Filter::new(self.0.version, self.0.space.len(), &self.0.deleted, |row| chosen(self.0.id(row)))
     }
 
     /// How a search would be carried out.
@@ -270,7 +278,6 @@ impl Reader {
     /// As [`search`](Self::search).
     pub fn check(&self, queries: Vectors<'_>, search: &Search<'_>) -> Result<usize, SearchError> {
         let count = self.0.space.check(queries)?;
-        let rows = self.0.space.len();
         match () {
             () if count == 0 => Err(SearchError::Empty),
             () if search.k == 0 => Err(SearchError::K),
@@ -282,7 +289,9 @@ impl Reader {
             () if search.oversample.is_some_and(|o| !(1.0..=1000.0).contains(&o)) => {
                 Err(SearchError::Oversample)
             }
-            () if search.filter.is_some_and(|filter| filter.of != rows) => Err(SearchError::Filter),
+            () if search.filter.is_some_and(|filter| filter.version != self.0.version) => {
+                Err(SearchError::Filter)
+            }
             () => Ok(count),
         }
     }

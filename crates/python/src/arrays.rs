@@ -81,25 +81,27 @@ pub(crate) fn vectors<'py>(name: &str, given: &Bound<'py, PyAny>, params: &Param
     Ok(Batch { elements, count, single })
 }
 
-/// The ids `given`: integers that fit int64, of shape (n,).
+/// The ids `given` as argument `name`: integers that fit int64, of shape (n,).
 ///
 /// # Errors
 /// `DtypeError` and `ArgumentError` if they are not that. That there are as many as vectors is the engine's to check.
-pub(crate) fn ids(given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    let Array { array, boolean } = read("ids", given)?;
+pub(crate) fn ids(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let Array { array, boolean } = read(name, given)?;
     let py = array.py();
     if array.ndim() != 1 {
-        let message = format!("ids have shape {}: use (n,), one for each vector", tuple(array.shape()));
-        return Err(argument(py, "ids", message));
+        let message = format!("{name} have shape {}: use (n,), one for each vector", tuple(array.shape()));
+        return Err(argument(py, name, message));
     }
     if array.is_empty() {
         return Ok(Vec::new());
     }
     if boolean || array.dtype().getattr("kind")?.extract::<char>()? == 'f' {
-        let message = "ids must be integers that int64 holds, not floats or bools: convert them with ids.astype(np.int64)";
-        return Err(dtype_error(py, "ids", message));
+        let message = format!(
+            "{name} must be integers that int64 holds, not floats or bools: convert them with ids.astype(np.int64)"
+        );
+        return Err(dtype_error(py, name, message));
     }
-    converted::<Id>("ids", &array)
+    converted::<Id>(name, &array)
 }
 
 /// An array of numbers that this module can read: aligned, native.
@@ -146,7 +148,7 @@ fn read<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
         }
         _ => {
             let remedy = match (name, kind) {
-                ("ids", _) => "use an array of integers",
+                ("ids" | "filter", _) => "use an array of integers",
                 (_, 'O') => "convert it to numbers first, with .astype(np.float32) or .to_numpy(np.float32)",
                 _ => "use an array of floats, integers or bools",
             };

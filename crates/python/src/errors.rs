@@ -1,7 +1,7 @@
 //! The one place where what goes wrong below becomes a Python exception. The classes are in `lanewise/errors.py`.
 
 use lanewise_engine::FileError;
-use lanewise_engine::index::{AddError, CreateError, FormatError, SearchError, VectorError};
+use lanewise_engine::index::{AddError, CreateError, FormatError, RemoveError, SearchError, VectorError};
 use pyo3::exceptions::{PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -14,6 +14,7 @@ pub(crate) enum Failure {
     Create(CreateError),
     Add(AddError),
     Search(SearchError),
+    Remove(RemoveError),
     File(FileError),
     /// No memory for so many bytes of results.
     Memory(usize),
@@ -32,7 +33,7 @@ macro_rules! from {
         })*
     };
 }
-from!(CreateError => Create, AddError => Add, SearchError => Search, FileError => File);
+from!(CreateError => Create, AddError => Add, SearchError => Search, RemoveError => Remove, FileError => File);
 
 impl Failure {
     /// The exception.
@@ -41,6 +42,8 @@ impl Failure {
             Failure::Create(error) => create(py, &error),
             Failure::Add(error) => add(py, &error),
             Failure::Search(error) => search(py, &error),
+            Failure::Remove(RemoveError::Memory(error)) => PyMemoryError::new_err(error.to_string()),
+            Failure::Remove(error) => class(py, "Error", (error.to_string(),)),
             Failure::File(FileError::Io { path, error }) => system(py, &path, &error),
             Failure::File(FileError::Format {
                 error: FormatError::Parameters(CreateError::Isa(error)),
@@ -75,11 +78,10 @@ pub(crate) fn dtype(py: Python<'_>, argument: &str, message: impl Into<String>) 
 }
 
 /// Warns that a search for `k` got all of the `len` vectors there are.
-pub(crate) fn warn_fewer(py: Python<'_>, k: usize, len: usize) -> PyResult<()> {
+pub(crate) fn warn_fewer(py: Python<'_>, k: usize, len: usize, of: &str) -> PyResult<()> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "lanewise.errors", "FewerResultsWarning")?;
-    let message =
-        format!("k={k} exceeds the {len} vectors of the index: {len} results per query are returned");
+    let message = format!("k={k} exceeds the {len} vectors of {of}: {len} results per query are returned");
     let message = std::ffi::CString::new(message).expect("no NUL in it");
     PyErr::warn(py, class, &message, 1)
 }

@@ -1,17 +1,19 @@
 //! The class `lanewise.Index`.
 
 use crate::errors::{Failure, warn_fewer};
+use crate::filter::{Filter, filter};
 use crate::guard::change;
 use crate::watch::{Bar, Watch};
 use crate::{arguments, arrays};
 use lanewise_engine as engine;
 use lanewise_engine::Threads;
 use lanewise_engine::index::{
-    AddError, Code, Dtype, Executor, Index as Inner, Kind, Metric, Params, Reader, Search, Vectors,
+    AddError, Code, Counts, Dtype, Executor, Index as Inner, Kind, Metric, Params, Reader, Search, Vectors,
 };
 use numpy::PyArray1;
 use numpy::prelude::*;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -50,6 +52,7 @@ struct Found {
     distances: Vec<f32>,
     /// Results for each query.
     k: usize,
+    counts: Counts,
 }
 
 #[pymethods]
@@ -128,35 +131,93 @@ impl Index {
         #[pyo3(from_py_with = arguments::progress)] progress: bool,
         #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
     ) -> PyResult<Bound<'py, Self>> {
-        let py = this.py();
-        let index = this.get();
-        // Ids first: reading them can run Python code, and none may run once an array is lent.
-        let ids = ids.map(arrays::ids).transpose()?;
-        let batch = arrays::vectors("x", x, &index.params)?;
-        let vectors = batch.vectors();
-        let mut watch = Watch::new(progress.then(|| Bar::new(py, batch.count)));
-        let result = py.detach(|| {
-            change(&index.inner, |inner| {
-                let threads = Threads::new(num_threads);
-                Ok(inner.add(vectors, ids.as_deref(), &threads, &mut |done| watch.proceed(done))?)
-            })
-        });
-        match result {
-            Ok(_) => {
-                watch.finish(py, batch.count)?;
-                Ok(this)
-            }
-            Err(Failure::Add(cancelled @ AddError::Cancelled { added, .. })) => {
-                watch.finish(py, added)?;
-                let raised = Failure::Stopped(watch.raised).raise(py);
-                raised.value(py).call_method1("add_note", (cancelled.to_string(),))?;
-                Err(raised)
-            }
-            Err(error) => Err(error.raise(py)),
-        }
+        let ids = ids.map(|ids| arrays::ids("ids", ids)).transpose()?;
+        change_vectors(this, x, ids, false, progress, num_threads)
     }
 
-    /// The min(k, len(index)) nearest vectors to each query, nearest first: (ids, distances).
+    /// Adds vectors, or replaces those whose ids are there already, and returns the index.
+    ///
+    /// As add(), but for that; every search finds either the old or the new vector of an id.
+    ///
+    /// Raises ArgumentError, DtypeError, MemoryError.
+    #[pyo3(signature = (x, ids, *, progress=false, num_threads=None))]
+    fn upsert<'py>(
+        this: Bound<'py, Self>,
+        x: &Bound<'py, PyAny>,
+        ids: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = arguments::progress)] progress: bool,
+        #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let ids = arrays::ids("ids", ids)?;
+        let done = change_vectors(this, x, Some(ids), true, progress, num_threads)?;
+        done.get().repair_if_due(done.py(), num_threads)?;
+        Ok(done)
+    }
+
+    /// Removes vectors; how many of the ids were there.
+    ///
+    /// ids: integers, shape (n,). Those that are not there are passed over.
+    /// num_threads: for a repair. Not given: what CPU affinity and container limits allow.
+    ///
+    /// No later search finds them. Once an eighth of all vectors are removed ones, repair() runs as part of the call.
+    ///
+    /// Raises ArgumentError, DtypeError, MemoryError.
+    #[pyo3(signature = (ids, *, num_threads=None))]
+    fn remove(
+        &self,
+        ids: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
+    ) -> PyResult<usize> {
+        let py = ids.py();
+        let ids = arrays::ids("ids", ids)?;
+        let removed = py.detach(|| change(&self.inner, |index| Ok(index.remove(&ids)?)));
+        let removed = removed.map_err(|error| error.raise(py))?;
+        self.repair_if_due(py, num_threads)?;
+        Ok(removed)
+    }
+
+    /// Mends what removals left: links to removed vectors are replaced, and their memory is given back.
+    ///
+    /// num_threads: 1 to 4096. Not given: what CPU affinity and container limits allow.
+    ///
+    /// Searches run meanwhile; changes wait. Ctrl-C ends it, and leaves the rest for another time.
+    ///
+    /// Raises MemoryError.
+    #[pyo3(signature = (*, num_threads=None))]
+    fn repair(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
+    ) -> PyResult<()> {
+        let mut watch = Watch::new(None);
+        let threads = Threads::new(num_threads);
+        let repaired = py.detach(|| {
+            change(&self.inner, |index| Ok(index.repair(&threads, &mut |done, _| watch.proceed(done))?))
+        });
+        let repaired = repaired.map_err(|error| error.raise(py))?;
+        if repaired.finished { Ok(()) } else { Err(Failure::Stopped(watch.raised).raise(py)) }
+    }
+
+    /// The vectors among which searches are to look, as a Filter for search().
+    ///
+    /// chosen: ids, an array of integers; or a bool for each vector, shape (len(index),), in the order of ids(); or a
+    ///     function that takes an array of ids and returns such bools.
+    ///
+    /// It fits the index as it is now: after a change it must be made anew.
+    ///
+    /// Raises ArgumentError, DtypeError, and what the function raises.
+    fn filter(&self, chosen: &Bound<'_, PyAny>) -> PyResult<Filter> {
+        Ok(Filter { inner: filter(&self.inner.reader(), chosen)? })
+    }
+
+    /// The ids of all vectors, int64 of shape (len(index),), in the order in which they came.
+    fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        let reader = self.inner.reader();
+        PyArray1::from_vec(py, py.detach(|| reader.ids().collect()))
+    }
+
+    /// The min(k, len(index)) nearest vectors to each query, nearest first: a Found, which unpacks into
+    /// (ids, distances).
     ///
     /// q: shape (n, dim), or (dim,) for one query; arrays as for add().
     /// k: how many to find. More than there are: all are returned, with a FewerResultsWarning.
@@ -166,12 +227,15 @@ impl Index {
     ///     finds more than ef_search for the same work. Not for metric "ip".
     /// oversample: with a code, how many candidates for each result are ordered by the vectors; 1 to 1000. Not given: what
     ///     the code needed on a sample.
+    /// filter: only these vectors may be results: a Filter, or what filter() takes. How a filtered search is carried out
+    ///     depends on how many pass; there are always min(k, len(filter)) results.
     /// num_threads: 1 to 4096. Not given: what CPU affinity and container limits allow.
     ///
     /// ids (int64) and distances (float32) have shape (n, min(k, len(index))), or (min(k, len(index)),) for one query.
     ///
     /// Raises ArgumentError, DtypeError, MemoryError.
-    #[pyo3(signature = (q, k=10, *, ef_search=64, epsilon=None, oversample=None, num_threads=None))]
+    #[pyo3(signature = (q, k=10, *, ef_search=64, epsilon=None, oversample=None, filter=None, num_threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
     fn search<'py>(
         &self,
         q: &Bound<'py, PyAny>,
@@ -179,31 +243,45 @@ impl Index {
         #[pyo3(from_py_with = arguments::ef_search)] ef_search: usize,
         #[pyo3(from_py_with = arguments::epsilon)] epsilon: Option<f32>,
         #[pyo3(from_py_with = arguments::oversample)] oversample: Option<f32>,
+        filter: Option<&Bound<'py, PyAny>>,
         #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = q.py();
+        let reader = self.inner.reader();
+        // A filter first: its function runs Python code, and none may run once an array is lent.
+        let filter: Option<PyRef<'_, Filter>> = match filter {
+            None => None,
+            Some(given) => Some(match given.extract::<PyRef<'_, Filter>>() {
+                Ok(made) => made,
+                Err(_) => Bound::new(py, Filter { inner: crate::filter::filter(&reader, given)? })?.borrow(),
+            }),
+        };
         let batch = arrays::vectors("q", q, &self.params)?;
         let vectors = batch.vectors();
         let threads = Threads::new(num_threads);
-        let reader = self.inner.reader();
-        let how = Search { epsilon, oversample, ..Search::new(k).ef(ef_search) };
+        let filter = filter.as_ref().map(|filter| &filter.inner);
+        let how = Search { epsilon, oversample, filter, ..Search::new(k).ef(ef_search) };
         let found = py.detach(|| search(&reader, vectors, &how, threads));
         let found = found.map_err(|error| error.raise(py))?;
         if found.k < k {
-            warn_fewer(py, k, found.k)?;
+            warn_fewer(py, k, found.k, if filter.is_some() { "the filter" } else { "the index" })?;
         }
-        let ids = PyArray1::from_vec(py, found.ids);
-        let distances = PyArray1::from_vec(py, found.distances);
-        if batch.single {
-            return Ok((ids.into_any(), distances.into_any()));
-        }
-        let shape = [batch.count, found.k];
-        Ok((ids.reshape(shape)?.into_any(), distances.reshape(shape)?.into_any()))
+        let plan = PyDict::new(py);
+        plan.set_item("exact", found.counts.exact)?;
+        plan.set_item("graph", found.counts.graph)?;
+        plan.set_item("filtered_graph", found.counts.filtered_graph)?;
+        plan.set_item("distances", found.counts.distances)?;
+        plan.set_item("hops", found.counts.hops)?;
+        let shape = if batch.single { vec![found.k] } else { vec![batch.count, found.k] };
+        let ids = PyArray1::from_vec(py, found.ids).reshape(&shape[..])?;
+        let distances = PyArray1::from_vec(py, found.distances).reshape(&shape[..])?;
+        static FOUND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        FOUND.import(py, "lanewise.results", "Found")?.call1((ids, distances, plan))
     }
 
     /// What the index holds, takes and runs on, as a dict.
     ///
-    /// len; dim, metric, dtype, kind, code, m, ef_construction, seed: as given. vector_bytes, code_bytes, graph_bytes, id_bytes: of
+    /// len; removed: vectors removed whose memory repair() gives back; dim, metric, dtype, kind, code, m, ef_construction, seed: as given. vector_bytes, code_bytes, graph_bytes, id_bytes: of
     /// each part, in memory or in the opened file; bytes_per_vector: their sum over len. memory_bytes: what the index holds
     /// for itself, without the opened file. layers: of the graph, above the base. isa: the instruction-set level in
     /// use; kernels: the instruction set that serves each kernel.
@@ -213,6 +291,7 @@ impl Index {
         let params = &self.params;
         let info = PyDict::new(py);
         info.set_item("len", stats.len)?;
+        info.set_item("removed", stats.deleted)?;
         info.set_item("dim", params.dim)?;
         info.set_item("metric", params.metric.name())?;
         info.set_item("dtype", params.dtype.name())?;
@@ -306,9 +385,58 @@ impl Index {
     }
 }
 
+impl Index {
+    /// A repair, once an eighth of the rows are of removed vectors.
+    fn repair_if_due(&self, py: Python<'_>, num_threads: Option<NonZeroUsize>) -> PyResult<()> {
+        let stats = self.inner.stats();
+        let due = stats.deleted > 0 && stats.deleted * 8 >= stats.deleted + stats.len;
+        if due { self.repair(py, num_threads) } else { Ok(()) }
+    }
+}
+
 impl From<Inner> for Index {
     fn from(inner: Inner) -> Self {
         Index { params: *inner.params(), inner }
+    }
+}
+
+/// Adds or replaces vectors. Ids were read before: reading them can run Python code, and none may run once an array is
+/// lent.
+fn change_vectors<'py>(
+    this: Bound<'py, Index>,
+    x: &Bound<'py, PyAny>,
+    ids: Option<Vec<i64>>,
+    replace: bool,
+    progress: bool,
+    num_threads: Option<NonZeroUsize>,
+) -> PyResult<Bound<'py, Index>> {
+    let py = this.py();
+    let index = this.get();
+    let batch = arrays::vectors("x", x, &index.params)?;
+    let vectors = batch.vectors();
+    let mut watch = Watch::new(progress.then(|| Bar::new(py, batch.count)));
+    let result = py.detach(|| {
+        change(&index.inner, |inner| {
+            let threads = Threads::new(num_threads);
+            let proceed = &mut |done| watch.proceed(done);
+            Ok(match &ids {
+                Some(ids) if replace => inner.upsert(vectors, ids, &threads, proceed),
+                ids => inner.add(vectors, ids.as_deref(), &threads, proceed),
+            }?)
+        })
+    });
+    match result {
+        Ok(_) => {
+            watch.finish(py, batch.count)?;
+            Ok(this)
+        }
+        Err(Failure::Add(cancelled @ AddError::Cancelled { added, .. })) => {
+            watch.finish(py, added)?;
+            let raised = Failure::Stopped(watch.raised).raise(py);
+            raised.value(py).call_method1("add_note", (cancelled.to_string(),))?;
+            Err(raised)
+        }
+        Err(error) => Err(error.raise(py)),
     }
 }
 
@@ -317,10 +445,10 @@ impl From<Inner> for Index {
 fn search(reader: &Reader, queries: Vectors<'_>, how: &Search, threads: Threads) -> Result<Found, Failure> {
     const LONG: Duration = Duration::from_millis(50);
     let count = reader.check(queries, how)?;
-    let k = how.k.min(reader.len());
+    let k = how.k.min(how.filter.map_or(reader.len(), |filter| filter.matches()));
     let results = count.checked_mul(k).ok_or(Failure::Memory(usize::MAX))?;
     let bytes = results.saturating_mul(size_of::<i64>() + size_of::<f32>());
-    let mut found = Found { ids: Vec::new(), distances: Vec::new(), k };
+    let mut found = Found { ids: Vec::new(), distances: Vec::new(), k, counts: Counts::default() };
     found.ids.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
     found.distances.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
     let mut watch = Watch::new(None);
@@ -330,7 +458,9 @@ fn search(reader: &Reader, queries: Vectors<'_>, how: &Search, threads: Threads)
         let range = first..count.min(first + part_len);
         let start = now();
         let part = queries.slice(reader.dim(), range.clone());
-        for neighbors in engine::search(reader, part, how, threads)?.0 {
+        let (results, counts) = engine::search(reader, part, how, threads)?;
+        found.counts += counts;
+        for neighbors in results {
             found.ids.extend(neighbors.ids);
             found.distances.extend(neighbors.distances);
         }

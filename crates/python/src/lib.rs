@@ -7,6 +7,7 @@ mod arguments;
 mod arrays;
 mod convert;
 mod errors;
+mod filter;
 mod guard;
 mod index;
 mod watch;
@@ -19,6 +20,9 @@ use std::ffi::OsString;
 mod _lanewise {
     #[pymodule_export]
     use super::index::Index;
+
+    #[pymodule_export]
+    use super::filter::Filter;
 
     #[pymodule_export]
     use super::command_line;

@@ -165,7 +165,9 @@ index.add(x)
 print(seen, len(index))
 """
     )
-    assert said == "[(np.int64(0), True, '<lan'), (1,), 'this thread is in the middle of a'] 20000\n"
+    assert (
+        said == "[(np.int64(0), True, '<lan'), (1,), 'this thread is in the middle of a'] 20000\n"
+    )
 
 
 MEMORY = """

@@ -8,7 +8,7 @@
 Importing this module starts no thread; threads live for one call at a time.
 """
 
-from ._lanewise import Index, __version__
+from ._lanewise import Filter, Index, __version__
 from .errors import (
     ArgumentError,
     DtypeError,
@@ -17,13 +17,16 @@ from .errors import (
     FormatError,
     IsaError,
 )
+from .results import Found
 
 __all__ = [
     "ArgumentError",
     "DtypeError",
     "Error",
     "FewerResultsWarning",
+    "Filter",
     "FormatError",
+    "Found",
     "Index",
     "IsaError",
     "__version__",

@@ -4,17 +4,23 @@ The documentation is in the module itself: `help(lanewise.Index)`.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self, SupportsFloat, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Index", "__version__", "command_line"]
+from .results import Found
+
+__all__ = ["Filter", "Index", "__version__", "command_line"]
 
 __version__: str
 
 def command_line(argv: Sequence[str]) -> int: ...
+
+@final
+class Filter:
+    def __len__(self) -> int: ...
 
 @final
 class Index:
@@ -32,6 +38,18 @@ class Index:
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self: ...
     def save(self, path: str | os.PathLike[str]) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        progress: bool = False,
+        num_threads: SupportsIndex | None = None,
+    ) -> Self: ...
+    def remove(self, ids: ArrayLike, *, num_threads: SupportsIndex | None = None) -> int: ...
+    def repair(self, *, num_threads: SupportsIndex | None = None) -> None: ...
+    def filter(self, chosen: ArrayLike | Callable[[NDArray[np.int64]], ArrayLike]) -> Filter: ...
+    def ids(self) -> NDArray[np.int64]: ...
     def add(
         self,
         x: ArrayLike,
@@ -48,8 +66,9 @@ class Index:
         ef_search: SupportsIndex = 64,
         epsilon: SupportsFloat | None = None,
         oversample: SupportsFloat | None = None,
+        filter: Filter | ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None = None,
         num_threads: SupportsIndex | None = None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
+    ) -> Found: ...
     def info(self) -> dict[str, Any]: ...
     def __len__(self) -> int: ...
     @property
