@@ -49,17 +49,15 @@ def pareto(points: Sequence[Point]) -> list[Point]:
     return front[::-1]
 
 
-def speed_at(points: Sequence[Point], target: float) -> Reading | None:
-    """Speed at recall `target`: log(speed) linear in recall between the front's points.
+def speed_at(front: Sequence[Point], target: float) -> Reading | None:
+    """Speed at recall `target`: log(speed) linear in recall between the points of a front.
 
     Below the front its cheapest point serves (it does find enough). None above it.
     """
-    front = pareto(points)
     if not front or target > front[-1][0]:
         return None
     if target <= front[0][0]:
-        # By all points: a disturbed reading may drop the cheapest setting from the front.
-        return Reading(front[0][1], above=target < min(recall for recall, _ in points))
+        return Reading(front[0][1], above=target < front[0][0])
     for (low, fast), (high, slow) in pairwise(front):
         if target <= high:
             share = (target - low) / (high - low)

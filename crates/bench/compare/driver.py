@@ -112,10 +112,13 @@ def _measure(plan: Plan, crew: "_Crew", judge: "_Judge", wave: int, loads: list[
                 f"wave {wave + 1}, round {number + 1}/{plan.rounds}, threads: {threads}, "
                 f"{len(crew.running())} libraries, load {load_now()}"
             )
-            for step in range(max((len(row.settings) for row in crew.running()), default=0)):
+            steps = max((len(row.settings) for row in crew.running()), default=0)
+            for step in range(steps):
                 for row in crew.running(number):
-                    if step < len(row.settings):
-                        setting = row.settings[step]
+                    # Spread evenly: who has few settings should not be through early.
+                    at = step * len(row.settings) // steps
+                    if at > (step - 1) * len(row.settings) // steps:
+                        setting = row.settings[at]
                         reading = crew.search(row, judge, setting, threads, plan.seconds)
                         if reading:
                             row.add(threads, label(setting), {**turn, **reading})

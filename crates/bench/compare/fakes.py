@@ -42,6 +42,13 @@ class Fake:
         return ""
 
 
+class Few(Fake):
+    """Has fewer settings than others."""
+
+    def settings(self) -> list[Setting]:
+        return sweep(share=(0.92, 1.0))
+
+
 class Unknown(Fake):
     """Its library does not know the configuration."""
 

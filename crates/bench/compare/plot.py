@@ -56,7 +56,7 @@ def draw(path: Path, record: Record) -> None:
         for panel, count in zip(panels[0], counts, strict=True):
             front = [
                 (min(recall, RECALL_MAX), qps)
-                for recall, qps in pareto(row.points(count))
+                for recall, qps in pareto(list(row.points(count).values()))
                 if recall >= RECALL_MIN
             ]
             panel.plot(

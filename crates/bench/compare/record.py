@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .curves import Reading, Turn, speed_at
+from .curves import Point, Reading, Turn, pareto, speed_at
 from .errors import BenchError
 
 
@@ -40,21 +40,28 @@ class Row:
         """The median over the turns."""
         return median(each["recall"] for each in self.searches[threads][label])
 
-    def points(self, threads: int) -> list[tuple[float, float]]:
+    def points(self, threads: int, clock: str = "qps") -> dict[str, Point]:
         """(recall, queries a second) of each setting, medians over the turns."""
-        return [
-            (self.recall(label, threads), median(each["qps"] for each in readings))
+        return {
+            label: (self.recall(label, threads), median(each[clock] for each in readings))
             for label, readings in self.searches.get(threads, {}).items()
-        ]
+        }
 
     def speeds(self, threads: int, target: float, clock: str = "qps") -> dict[Turn, Reading | None]:
-        """Speed at recall `target` in each turn; `clock`: "qps" (wall) or "cpu_qps"."""
-        turns: dict[Turn, list[tuple[float, float]]] = {}
-        for readings in self.searches.get(threads, {}).values():
-            for each in readings:
+        """Speed at recall `target` in each turn; `clock`: "qps" (wall) or "cpu_qps".
+
+        Which settings make the front is decided by the medians, once for all turns: were it
+        decided anew in each, a lucky reading would win, and who has more settings more luck.
+        """
+        points = self.points(threads, clock)
+        best = set(pareto(list(points.values())))
+        front = sorted((point[0], label) for label, point in points.items() if point in best)
+        turns: dict[Turn, list[Point]] = {}
+        for recall, label in front:
+            for each in self.searches[threads][label]:
                 turn = int(each["wave"]), int(each["round"])
-                turns.setdefault(turn, []).append((each["recall"], each[clock]))
-        return {turn: speed_at(points, target) for turn, points in sorted(turns.items())}
+                turns.setdefault(turn, []).append((recall, each[clock]))
+        return {turn: speed_at(found, target) for turn, found in sorted(turns.items())}
 
 
 @dataclass(slots=True)

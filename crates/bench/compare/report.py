@@ -158,7 +158,7 @@ def _speeds(record: Record, threads: int) -> str:
                 row.library,
                 *(_qps(each) for each in at.values()),
                 f"{middle.high / middle.low:.2f}" if middle else DASH,
-                f"{max(recall for recall, _ in row.points(threads)):.4f}",
+                f"{max(recall for recall, _ in row.points(threads).values()):.4f}",
                 *(_over(best[target], row, threads, target) for target in TARGETS),
             ]
         )

@@ -11,7 +11,7 @@ from .adapters import Make
 from .adapters.protocol import Parameters
 from .dataset import load, store
 from .driver import Plan, Results
-from .fakes import Dying, Failing, Fake, Hanging, Stranger, Unknown
+from .fakes import Dying, Failing, Fake, Few, Hanging, Stranger, Unknown
 from .recall import nearest
 from .worker import Inapplicable, Worker, WorkerFailed
 
@@ -74,6 +74,7 @@ class TestDriver:
                 "lanewise-a": Fake,
                 "lanewise-b": Unknown,
                 "peer": Fake,
+                "few": Few,
                 "stranger": Stranger,
                 "dying": Dying,
                 "hanging": Hanging,
@@ -85,6 +86,7 @@ class TestDriver:
             "lanewise-a": None,
             "lanewise-b": "TypeError: got an unexpected keyword argument 'code'",
             "peer": None,
+            "few": None,
             "stranger": "takes other data",
             "dying": "its process ended with status 3: not supported on this machine",
             "hanging": "build: no answer within 5 s, so it was ended",
@@ -99,9 +101,13 @@ class TestDriver:
             assert [(each["wave"], each["round"]) for each in readings] == [(0, 0), (0, 1)]
             assert row.recall(label) == pytest.approx(float(label.split()[1]), abs=0.05)
         assert row.recall("share 1.0") == 1
+        assert {label: len(each) for label, each in results.rows[3].searches[1].items()} == {
+            "share 0.92": 2,
+            "share 1.0": 2,
+        }
         assert row.latency_label == "share 0.92"
         assert len(row.latency) == 2
-        assert results.waves[0][0] == ["lanewise-a", "peer"]
+        assert results.waves[0][0] == ["lanewise-a", "peer", "few"]
 
     def test_what_does_not_fit_waits_for_the_next_wave_and_meets_ours_there(
         self, folder: Path

@@ -8,6 +8,7 @@ import pytest
 from . import __main__ as program
 from . import record, report
 from .adapters import VECTORS
+from .curves import Reading
 from .errors import BenchError
 from .fakes import Dying, Fake
 from .record import Record, Row
@@ -21,7 +22,11 @@ def row(library: str, *speeds: float) -> Row:
     for ef, recall in ((10, 0.92), (50, 0.95), (100, 0.98)):
         for wave, speed in enumerate(speeds):
             for turn in (0, 1) if speed else ():
-                reading = {"recall": recall, "qps": speed / ef * (1 + turn), "cpu_qps": cpu_qps}
+                reading = {
+                    "recall": recall,
+                    "qps": speed / ef * (1 + turn),
+                    "cpu_qps": cpu_qps / ef,
+                }
                 result.add(1, f"ef {ef}", {"wave": wave, "round": turn, **reading})
     result.latency = [{"p50_us": 10.0, "p99_us": 20.0}]
     result.latency_label = "ef 50"
@@ -50,6 +55,17 @@ def sample() -> Record:
     plan = {"threads": [1], "k": 10, "rounds": 2, "builds": 1, "memory_bytes": 1 << 30}
     waves = [(["lanewise-f32", "hnswlib"], 1 << 29), (["lanewise-f32", "usearch-f32"], 1 << 28)]
     return Record("some", data, {"cpu": "x"}, plan, [1.0, 2.0, 3.0], waves, rows)
+
+
+def test_a_lucky_reading_of_a_poor_setting_does_not_count() -> None:
+    unlucky = Row("some")
+    for turn, lucky in enumerate((50.0, 400.0, 50.0)):
+        for label, recall, qps in (("a", 0.95, 100.0), ("b", 0.96, lucky), ("c", 0.94, 60.0)):
+            reading = {"wave": 0, "round": turn, "recall": recall, "qps": qps, "cpu_qps": qps}
+            unlucky.add(1, label, reading)
+    assert unlucky.speeds(1, 0.95) == {(0, turn): Reading(100.0) for turn in range(3)}
+    assert unlucky.speeds(1, 0.96)[0, 1] == Reading(pytest.approx(400.0))
+    assert unlucky.speeds(1, 0.97)[0, 1] is None
 
 
 class TestPage:
