@@ -1,5 +1,5 @@
-//! Build time, and recall against queries a second, printed as lines of JSON: `scripts`' side is a program that runs
-//! this beside another library. LANEWISE_IVF names a folder with `base.f32`, `query.f32` (rows of floats) and
+//! Build time, and recall against queries a second, printed as lines of JSON, to be set beside another library's.
+//! LANEWISE_IVF names a folder with `base.f32`, `query.f32` (rows of floats) and
 //! `truth.u32` (ten rows' numbers a query); LANEWISE_IVF_DIM, _LISTS, _RUNS, _THREADS and _SWEEP (`nprobe:want,...`)
 //! say what is measured.
 
@@ -118,4 +118,11 @@ fn build_and_search() {
             );
         }
     }
+    let mut probe = ListProbe::default();
+    let start = now();
+    for (i, q) in query.chunks_exact(dim).enumerate() {
+        ivf.insert((count + i) as u32, q, &|_, _| {}, &mut probe).expect("insert");
+    }
+    let each = start.elapsed().as_secs_f64() * 1e6 / queries as f64;
+    println!("{{\"lanewise\": \"insert\", \"us\": {each:.2}}}");
 }

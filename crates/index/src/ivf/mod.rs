@@ -6,12 +6,14 @@
 //! the query's tables, [`Ivf::scan`] scans one of them into a [`Best`], `Best::merge` joins what several workers found.
 //! What comes out are rows by *estimated* distance, to be rescored by the caller from the stored vectors.
 //!
+//! A file holds [`Ivf::parameters`] and each list's `entries`; [`Ivf::from_parameters`] and `List::extend` bring them back.
+//!
 //! Who may call what when: `probe` and `scan` at any time from any thread; `add` and `insert` too, they take turns list
 //! by list, and readers never wait. A reader sees rows below its own view's count only ([`Allowed`]), so a vector has to
 //! be stored before it is inserted here. [`Ivf::compacted`] gives a new value that shares all other lists: inserts must
 //! wait until it has taken the old one's place.
 
-#![expect(dead_code, reason = "joined with `Index` next")]
+#![cfg_attr(not(test), expect(dead_code, unused_imports, reason = "joined with `Index` next"))]
 
 mod bits;
 mod centroids;
@@ -20,6 +22,7 @@ mod kmeans;
 mod lists;
 #[cfg(test)]
 mod measure;
+mod parameters;
 mod pq;
 mod scan;
 #[cfg(test)]
@@ -33,6 +36,7 @@ use floats::Floats;
 use kmeans::{Cancelled, Plan, cluster, lock, spread};
 use lanewise_kernels::Kernels;
 pub(crate) use lists::{Form, Lists};
+pub(crate) use parameters::ParameterError;
 use pq::{Codebook, Tables};
 pub(crate) use scan::{Allowed, Best, ScanScratch};
 use std::ops::ControlFlow;

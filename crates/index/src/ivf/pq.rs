@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 /// Prototypes of a run: four bits.
-const K: usize = 16;
+pub(super) const K: usize = 16;
 /// Iterations of a run's clustering.
 const ITERATIONS: usize = 12;
 /// Up to this many dimensions, runs are fitted to the variances.
@@ -37,14 +37,14 @@ const FITTED: usize = 4096;
 /// The prototypes, and the range of the biases.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Codebook {
-    metric: Metric,
+    pub(super) metric: Metric,
     /// Where runs begin; the last end.
-    bounds: Vec<u32>,
+    pub(super) bounds: Vec<u32>,
     /// For each dimension its value in each of its run's prototypes.
-    prototypes: Vec<[f32; K]>,
+    pub(super) prototypes: Vec<[f32; K]>,
     /// The bias that is stored as 0, and what a unit of a stored bias is.
-    least: f32,
-    unit: f32,
+    pub(super) least: f32,
+    pub(super) unit: f32,
 }
 
 /// A query's tables.

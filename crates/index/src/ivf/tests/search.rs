@@ -93,6 +93,66 @@ proptest! {
     }
 }
 
+/// What training learnt comes back from its bytes, and what bytes anyone has spoilt give does no harm.
+#[test]
+fn parameters_come_back() {
+    let vectors = clustered(600, DIM, 25, 3);
+    for metric in [Metric::L2, Metric::InnerProduct] {
+        for code in [ListCode::Pq4 { runs: 6 }, ListCode::Rows { stride: 8 }] {
+            let params = Params { metric, dim: DIM, nlist: 5, code, seed: 9 };
+            let ivf = build(params, &vectors, 1);
+            let bytes = ivf.parameters();
+            let again = Ivf::from_parameters(params, kernels(), &bytes).unwrap();
+            assert_eq!(again.parameters(), bytes);
+            for list in 0..5 {
+                let mut all = Vec::new();
+                ivf.lists().list(list).entries(&mut |row, code, bias| all.push((row, code.to_vec(), bias)));
+                let mut fill = |i: usize, to: &mut [u8]| {
+                    to.copy_from_slice(&all[i].1);
+                    (all[i].0, all[i].2)
+                };
+                again.lists().list(list).extend(all.len(), &mut fill).unwrap();
+            }
+            let allowed = Allowed { rows: 600, bitmap: None };
+            if let ListCode::Pq4 { .. } = code {
+                let query = &vectors[..DIM];
+                assert_eq!(
+                    search(&ivf, query, 3, 20, allowed, false),
+                    search(&again, query, 3, 20, allowed, false)
+                );
+            }
+            for length in [0, 1, bytes.len() - 1] {
+                assert!(matches!(
+                    Ivf::from_parameters(params, kernels(), &bytes[..length]),
+                    Err(ParameterError::Length { .. })
+                ));
+            }
+            let (mut refused, mut draws) = (0, kmeans::Draws(1));
+            for bit in 0..8 * bytes.len() {
+                let mut spoilt = bytes.clone();
+                spoilt[bit / 8] ^= 1 << (bit % 8);
+                let Ok(spoilt) = Ivf::from_parameters(params, kernels(), &spoilt) else {
+                    refused += 1;
+                    continue;
+                };
+                if let ListCode::Pq4 { .. } = code {
+                    for row in 0..40 {
+                        let any: Vec<u8> = (0..6).map(|_| draws.below(256) as u8).collect();
+                        spoilt
+                            .lists()
+                            .list(draws.below(5))
+                            .push(row * 100, &any, draws.below(65536) as u16)
+                            .unwrap();
+                    }
+                    search(&spoilt, &vectors[..DIM], 5, 7, allowed, false);
+                }
+            }
+            // The highest bit of nearly every float's exponent makes it too large.
+            assert!(refused >= bytes.len() / 5, "{refused} of {}", 8 * bytes.len());
+        }
+    }
+}
+
 /// Everything about lists is the same at any number of workers.
 #[test]
 fn builds_are_reproducible() {
