@@ -97,6 +97,48 @@ fn readers_see_whole_vectors() {
     }
 }
 
+/// The newest vector is whole as soon as it is seen: short lists, whose end is looked at again and again.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test's own threads")]
+fn the_newest_vector_is_whole() {
+    for form in [Form::Blocks { runs: 200 }, Form::Rows { stride: 400 }] {
+        let codes: Vec<(Vec<u8>, u16)> = (0..40).map(|row| code_of(form, row)).collect();
+        for _ in 0..400 {
+            let (list, started, done) = (List::new(form), AtomicBool::new(false), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut words = Vec::new();
+                    started.store(true, Ordering::Release);
+                    while !done.load(Ordering::Acquire) {
+                        list.visit(&mut words, &mut |part| {
+                            let i = part.rows.len() - 1;
+                            let row = part.rows[i];
+                            let (code, bias) = &codes[row as usize];
+                            match form {
+                                Form::Rows { stride } => {
+                                    assert_eq!(&part.codes[i * stride..], code, "row {row}")
+                                }
+                                Form::Blocks { runs } => {
+                                    let block = &part.codes[i / 32 * 16 * runs..];
+                                    let last = block[16 * (runs - 1) + i % 16] >> (4 * (i % 32 / 16)) & 15;
+                                    assert_eq!((last, part.biases[i]), (code[runs - 1], *bias), "row {row}");
+                                }
+                            }
+                        });
+                    }
+                });
+                while !started.load(Ordering::Acquire) {
+                    std::hint::spin_loop();
+                }
+                for (row, (code, bias)) in codes.iter().enumerate() {
+                    list.push(row as u32, code, *bias).unwrap();
+                }
+                done.store(true, Ordering::Release);
+            });
+        }
+    }
+}
+
 /// A list that grows one by one copies nothing and holds little more than it needs.
 #[test]
 fn room_is_bounded() {
