@@ -56,6 +56,8 @@ pub(crate) enum TrainError {
         "nlist={nlist} needs at least that many vectors to train on, not {vectors}: lower nlist, or add more first"
     )]
     Few { nlist: usize, vectors: usize },
+    #[error("runs={runs} is not between 1 and {most}, what dim and 16-bit sums allow")]
+    Runs { runs: usize, most: usize },
     #[error("cancelled before the lists were made")]
     Cancelled,
     #[error(transparent)]
@@ -132,6 +134,12 @@ impl Ivf {
         let Params { metric, dim, nlist, code, seed } = params;
         if nlist == 0 || count < nlist {
             return Err(TrainError::Few { nlist, vectors: count });
+        }
+        let most = dim.min(kernels.scan_pq4.bound());
+        if let ListCode::Pq4 { runs } = code
+            && !(1..=most).contains(&runs)
+        {
+            return Err(TrainError::Runs { runs, most });
         }
         let rows = spread(count, nlist.saturating_mul(SAMPLE), seed);
         let part = gather(source, dim, &every(&rows, PROTOTYPE_SAMPLE));

@@ -178,6 +178,11 @@ fn copies_are_clustered() {
 fn what_cannot_be_trained_is_refused() {
     let vectors = normal(40, 1);
     let source = Dense { vectors: &vectors, dim: 4 };
+    for runs in [0, 5] {
+        let params = Params { metric: Metric::L2, dim: 4, nlist: 2, code: ListCode::Pq4 { runs }, seed: 1 };
+        let result = Ivf::train(params, kernels(), &source, 10, &Workers(1), &mut go);
+        assert_eq!(result.err(), Some(TrainError::Runs { runs, most: 4 }));
+    }
     let train = |nlist, proceed: &mut dyn FnMut(usize) -> ControlFlow<()>| {
         let params = Params { metric: Metric::L2, dim: 4, nlist, code: ListCode::Pq4 { runs: 2 }, seed: 1 };
         Ivf::train(params, kernels(), &source, 10, &Workers(1), proceed).err()
