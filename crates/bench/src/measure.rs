@@ -17,8 +17,8 @@ const RUN: Duration = Duration::from_millis(50);
 /// The figures of one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
-    /// Candidates that a graph search kept.
-    pub ef_search: usize,
+    /// Candidates that a graph search kept, or lists that were scanned.
+    pub effort: usize,
     /// Mean recall@k, 0 to 1.
     pub recall: f64,
     /// Queries a second on one thread, queries given all at once; median of the rounds.
@@ -38,8 +38,8 @@ pub struct Figures {
 pub struct Plan<'a> {
     /// Neighbours per query.
     pub k: usize,
-    /// The settings of `ef_search`.
-    pub ef_search: &'a [usize],
+    /// The settings of `ef_search`, or of lists of `nprobe`.
+    pub efforts: &'a [usize],
     /// What "all threads" means.
     pub threads: Threads,
     /// Rounds whose median counts, at least one.
@@ -56,7 +56,7 @@ pub enum MeasureError {
     Recall(#[from] RecallError),
 }
 
-/// Measures `index` with `queries`, whose exact neighbours `truth` knows, at each `ef_search`. `step` hears after each
+/// Measures `index` with `queries`, whose exact neighbours `truth` knows, at each setting. `step` hears after each
 /// of [`steps`] steps.
 ///
 /// # Errors
@@ -72,20 +72,20 @@ pub fn figures(
     step: &mut dyn FnMut(),
 ) -> Result<Vec<Figures>, MeasureError> {
     let reader = index.reader();
-    let how = |ef_search| Search::new(plan.k).ef(ef_search);
+    let how = |effort| Search::new(plan.k).ef(effort).nprobe(effort);
     let one = Threads::new(Some(NonZeroUsize::MIN));
     let k = plan.k.min(reader.len());
-    let mut all = Vec::with_capacity(plan.ef_search.len());
-    let mut repeats = Vec::with_capacity(plan.ef_search.len());
+    let mut all = Vec::with_capacity(plan.efforts.len());
+    let mut repeats = Vec::with_capacity(plan.efforts.len());
     let count = reader.check(queries, &Search::new(plan.k))?;
-    for &ef_search in plan.ef_search {
+    for &effort in plan.efforts {
         // Recall first: it warms what is measured next.
-        let (result, time) = timed(|| search(&reader, queries, &how(ef_search), plan.threads));
+        let (result, time) = timed(|| search(&reader, queries, &how(effort), plan.threads));
         let (found, counts) = result?;
         repeats.push((RUN.as_secs_f64() / time.as_secs_f64()).clamp(1.0, 1000.0) as usize);
         step();
         all.push(Figures {
-            ef_search,
+            effort,
             recall: recall(&found, truth, k)?,
             per_second_one: 0.0,
             per_second_all: 0.0,
@@ -97,7 +97,7 @@ pub fn figures(
     let repeats: Vec<usize> = repeats.into_iter().flat_map(|repeats| [repeats, repeats]).collect();
     let medians = interleaved(&repeats, plan.rounds, &mut |setting, last| {
         let threads = if setting % 2 == 0 { one } else { plan.threads };
-        let (result, time) = timed(|| search(&reader, queries, &how(plan.ef_search[setting / 2]), threads));
+        let (result, time) = timed(|| search(&reader, queries, &how(plan.efforts[setting / 2]), threads));
         result.expect("the queries were checked");
         if last {
             step();
@@ -111,7 +111,7 @@ pub fn figures(
         let mut times = Vec::with_capacity(count);
         for query in 0..count {
             let query = queries.slice(reader.dim(), query..query + 1);
-            let (result, time) = timed(|| search(&reader, query, &how(figures.ef_search), one));
+            let (result, time) = timed(|| search(&reader, query, &how(figures.effort), one));
             result?;
             times.push(time);
         }
@@ -123,7 +123,7 @@ pub fn figures(
 
 /// How often [`figures`] reports a step.
 pub fn steps(plan: Plan<'_>) -> usize {
-    plan.ef_search.len() * (1 + 2 * plan.rounds + 1)
+    plan.efforts.len() * (1 + 2 * plan.rounds + 1)
 }
 
 /// The median time of one run of each setting. All settings take turns, `rounds` times; at its turn setting `i` runs

@@ -27,7 +27,10 @@ pub(crate) struct IndexArguments {
     /// HNSW: candidates kept while a vector is inserted
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536), default_value = "200")]
     ef_construction: u32,
-    /// Of the index's layers, and of the vectors that `bench` holds out
+    /// IVF: lists; 0: by the number of vectors
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=65_536), default_value = "0")]
+    nlist: u32,
+    /// Of the index's layers, lists and codes, and of the vectors that `bench` holds out
     #[arg(long, default_value = "0")]
     pub(crate) seed: u64,
 }
@@ -54,6 +57,7 @@ impl IndexArguments {
             code: self.code,
             m: self.m.into(),
             ef_construction: self.ef_construction as usize,
+            nlist: self.nlist as usize,
             seed: self.seed,
         }
     }
@@ -76,6 +80,11 @@ impl ThreadsArgument {
 /// Neighbours per query: more than that is no search.
 pub(crate) fn k_range() -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(1..=10_000)
+}
+
+/// Lists of a search.
+pub(crate) fn nprobe_range() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=65_536)
 }
 
 /// Candidates of a search.

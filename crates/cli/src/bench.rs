@@ -1,6 +1,6 @@
 //! `lanewise bench`: recall against speed, memory and build time, on the user's own vectors.
 
-use crate::arguments::{IndexArguments, ThreadsArgument, ef_range};
+use crate::arguments::{IndexArguments, ThreadsArgument, ef_range, nprobe_range};
 use crate::failure::Failure;
 use crate::{build, input, numbers, progress, say, table};
 use lanewise_bench::convert::VectorSet;
@@ -39,13 +39,17 @@ pub(crate) struct Bench {
         long = "index",
         value_name = "INDEX",
         requires = "queries",
-        conflicts_with_all = ["metric", "dtype", "kind", "m", "ef_construction", "seed"]
+        conflicts_with_all = ["metric", "dtype", "kind", "m", "ef_construction", "nlist", "seed"]
     )]
     saved: Option<PathBuf>,
     /// Candidates that a search keeps, one line of the table for each
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ef_range(),
           default_value = "10,20,40,80,160,320")]
     ef_search: Vec<u32>,
+    /// IVF: lists that a search scans, one line of the table for each
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = nprobe_range(),
+          default_value = "1,2,4,8,16,32,64,128")]
+    nprobe: Vec<u32>,
     /// Rounds whose median counts
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=100), default_value = "5")]
     rounds: u16,
@@ -99,12 +103,13 @@ impl Bench {
             numbers::count(queries.len())
         )?;
         describe(out, &index, time, threads)?;
-        let mut ef_search: Vec<usize> = self.ef_search.iter().map(|&ef| ef as usize).collect();
+        let settings = if params.kind == Kind::Ivf { &self.nprobe } else { &self.ef_search };
+        let mut efforts: Vec<usize> = settings.iter().map(|&effort| effort as usize).collect();
         if params.kind == Kind::Flat {
             // An exact search has no candidates to choose.
-            ef_search.truncate(1);
+            efforts.truncate(1);
         }
-        measure(out, &index, queries.as_vectors(), &truth, &ef_search, threads, self.rounds.into())
+        measure(out, &index, queries.as_vectors(), &truth, &efforts, threads, self.rounds.into())
     }
 
     /// That the saved index is one of these vectors, as far as can be seen.
@@ -159,6 +164,9 @@ pub(crate) fn describe(
     if params.kind == Kind::Hnsw {
         row("m, ef_construction, seed", format!("{}, {}, {}", params.m, params.ef_construction, params.seed));
     }
+    if params.kind == Kind::Ivf {
+        row("lists, seed", format!("{}, {}", index.stats().lists, params.seed));
+    }
     row("bytes/vector", format!("{per_vector:.0}, of which the vector itself {raw}"));
     if let Some(time) = build {
         row("build", format!("{} s, {} vectors/s", numbers::seconds(time), numbers::rate(index.len(), time)));
@@ -174,17 +182,17 @@ pub(crate) fn measure(
     index: &Index,
     queries: Vectors<'_>,
     truth: &Truth,
-    ef_search: &[usize],
+    efforts: &[usize],
     threads: Threads,
     rounds: usize,
 ) -> Result<(), Failure> {
-    let plan = Plan { k: K, ef_search, threads, rounds };
+    let plan = Plan { k: K, efforts, threads, rounds };
     let bar = progress::bar("measuring", steps(plan));
     let measured = figures(index, queries, truth, plan, &mut || bar.inc(1));
     bar.finish_and_clear();
     let measured = measured?;
     let head = [
-        "ef_search".to_owned(),
+        if index.params().kind == Kind::Ivf { "nprobe" } else { "ef_search" }.to_owned(),
         format!("recall@{}", K.min(index.len())),
         "queries/s, 1 thread".to_owned(),
         format!("queries/s, threads {}", threads.workers()),
@@ -195,7 +203,7 @@ pub(crate) fn measure(
     let exact = index.params().kind == Kind::Flat;
     let row = |f: &Figures| {
         vec![
-            if exact { "exact".to_owned() } else { f.ef_search.to_string() },
+            if exact { "exact".to_owned() } else { f.effort.to_string() },
             format!("{:.4}", f.recall),
             numbers::per_second(f.per_second_one),
             numbers::per_second(f.per_second_all),

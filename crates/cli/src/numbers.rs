@@ -41,7 +41,8 @@ pub(crate) fn microseconds(time: Duration) -> String {
 pub(crate) fn bytes_per_vector(index: &Index) -> (usize, f64) {
     let (stats, params) = (index.stats(), index.params());
     let dtype: Dtype = params.dtype;
-    let all = stats.vector_bytes + stats.code_bytes + stats.graph_bytes + stats.id_bytes;
+    let beside = stats.code_bytes + stats.graph_bytes + stats.list_bytes + stats.id_bytes;
+    let all = stats.vector_bytes + beside;
     (dtype.vector_bytes(params.dim), all as f64 / stats.len.max(1) as f64)
 }
 

@@ -1,6 +1,6 @@
 //! `lanewise search`: the vectors nearest to a file's queries.
 
-use crate::arguments::{ThreadsArgument, ef_range, k_range};
+use crate::arguments::{ThreadsArgument, ef_range, k_range, nprobe_range};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::{input, numbers, output, say};
@@ -25,6 +25,9 @@ pub(crate) struct Search {
     /// Candidates that a graph search keeps: more is slower and finds more
     #[arg(long, value_parser = ef_range(), default_value = "100")]
     ef_search: u32,
+    /// Lists that a search of an IVF index scans: more is slower and finds more
+    #[arg(long, value_parser = nprobe_range(), default_value = "16")]
+    nprobe: u32,
     /// File to write the ids to, .ivecs or .npy, a row per query [default: print a table]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -59,7 +62,8 @@ impl Search {
         let threads = self.threads.threads();
 
         let (found, time) = {
-            let how = index::Search::new(self.k as usize).ef(self.ef_search as usize);
+            let how =
+                index::Search::new(self.k as usize).ef(self.ef_search as usize).nprobe(self.nprobe as usize);
             timed(|| lanewise_engine::search(&index.reader(), queries.as_vectors(), &how, threads))
         };
         let (found, counts) =

@@ -6,6 +6,7 @@ use crate::executor::Executor;
 use crate::filter::RowSet;
 use crate::hnsw::{Graph, build, repair};
 use crate::index::{Index, State, Writer, version};
+use crate::listed::Listed;
 use crate::memory::OutOfMemory;
 use crate::params::{Kind, Params};
 use crate::pool::IDS;
@@ -23,7 +24,7 @@ impl Index {
     /// find those that are in.
     ///
     /// HNSW: `proceed` hears before each batch how many of them are in, and may stop there; a flat index is filled at
-    /// once. The index that results depends on the vectors, the parameters and the division into calls, never on the
+    /// once. IVF: it hears 0 until all are in, and may stop till then, so that none is. The index that results depends on the vectors, the parameters and the division into calls, never on the
     /// executor.
     ///
     /// # Errors
@@ -76,7 +77,7 @@ impl Index {
         let replaced = writer.replaced(&ids);
         let build = build_params(&self.params);
         let heights: Vec<u8> = match self.params.kind {
-            Kind::Flat => Vec::new(),
+            Kind::Flat | Kind::Ivf => Vec::new(),
             Kind::Hnsw => (before..before + count).map(|node| build::height(build, node as u32)).collect(),
         };
         let positions = writer.positions(&ids);
@@ -88,15 +89,20 @@ impl Index {
         state.space.append(vectors);
         state.ids.extend_with(positions, |position| position as i64);
         state.ids.extend(&ids);
-        if let Err(failure) =
-            Coded::update(&mut state.coded, self.params.code, &state.space, self.params.seed, executor)
-        {
+        let State { space, coded, listed, .. } = state;
+        let made = if self.params.kind == Kind::Ivf {
+            Listed::update(listed, &self.params, space, before, executor, proceed)
+        } else {
+            Coded::update(coded, self.params.code, space, self.params.seed, executor)
+        };
+        if let Err(failure) = made {
             state.space.truncate(before);
             if let Some(coded) = &mut state.coded {
                 coded.truncate(before);
             }
             state.ids.truncate(state.ids.len() - positions - ids.len());
             return Err(match failure {
+                CodeFailure::Cancelled => AddError::Cancelled { added: 0, total: count },
                 CodeFailure::Code(error) => error.into(),
                 CodeFailure::Memory(error) => error.into(),
             });
@@ -115,6 +121,7 @@ impl Index {
                     let view = State {
                         space: space.view(done),
                         coded: coded.as_ref().map(|coded| coded.view(done)),
+                        listed: None,
                         graph: graph.view(done, graph.entry),
                         ids: ids.view(done.min(ids.len())),
                         deleted: gone(done),
@@ -228,7 +235,9 @@ impl Writer {
         if let Some(coded) = &mut state.coded {
             coded.truncate(done);
         }
-        state.graph.truncate(done);
+        if !state.graph.base.is_empty() {
+            state.graph.truncate(done);
+        }
         state.ids.truncate(done);
         let added = done - before;
         if ids.is_empty() {

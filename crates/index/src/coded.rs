@@ -77,16 +77,7 @@ impl Coded {
         let fitted = coded.as_ref().map_or(0, |coded| coded.fitted);
         let due = if fitted == 0 { FIRST } else { fitted.saturating_mul(AGAIN) };
         if code != Code::None && fitted < SAMPLE && count >= due {
-            let every = count.div_ceil(SAMPLE);
-            let mut sample = Vec::new();
-            let bytes = count.div_ceil(every) * space.dim * size_of::<f32>();
-            sample.try_reserve_exact(bytes / size_of::<f32>()).map_err(|_| OutOfMemory { bytes })?;
-            let mut vector = Vec::new();
-            for row in (0..count as u32).step_by(every) {
-                space.floats(row, &mut vector);
-                sample.extend_from_slice(&vector);
-            }
-            match Coder::train(code, space.metric, space.dim, *space.kernels(), &sample, seed) {
+            match train(code, space, seed)? {
                 // Copies of one vector: there will be others.
                 Err(CodeError::Constant { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -149,8 +140,23 @@ impl Coded {
     }
 }
 
-/// Why rows of a code could not be made.
+/// Fits a code to a sample of the vectors of `space`.
+pub(crate) fn train(code: Code, space: &Space, seed: u64) -> Result<Result<Coder, CodeError>, OutOfMemory> {
+    let every = space.len().div_ceil(SAMPLE);
+    let mut sample = Vec::new();
+    let bytes = space.len().div_ceil(every) * space.dim * size_of::<f32>();
+    sample.try_reserve_exact(bytes / size_of::<f32>()).map_err(|_| OutOfMemory { bytes })?;
+    let mut vector = Vec::new();
+    for row in (0..space.len() as u32).step_by(every) {
+        space.floats(row, &mut vector);
+        sample.extend_from_slice(&vector);
+    }
+    Ok(Coder::train(code, space.metric, space.dim, *space.kernels(), &sample, seed))
+}
+
+/// Why rows of a code, or lists, could not be made.
 pub(crate) enum CodeFailure {
+    Cancelled,
     Code(CodeError),
     Memory(OutOfMemory),
 }

@@ -43,6 +43,10 @@ pub enum CreateError {
     CodeOfBits { code: &'static str },
     #[error("m={m} is not between 2 and 512")]
     M { m: usize },
+    #[error("code={code:?} is for lists, not for kind={kind:?}: use kind=\"ivf\", or code=\"i4\"")]
+    CodeOfLists { code: &'static str, kind: &'static str },
+    #[error("nlist={nlist} is not between 0 (chosen by the number of vectors) and 65536")]
+    Nlist { nlist: usize },
     #[error("ef_construction={ef} is not between 1 and 65536")]
     EfConstruction { ef: usize },
     #[error(transparent)]
@@ -106,6 +110,8 @@ pub enum SearchError {
     K,
     #[error("ef_search=0: use at least 1, better 16 or more")]
     EfSearch,
+    #[error("nprobe=0: use at least 1, better 8 or more")]
+    Nprobe,
     #[error("epsilon is not between 0 and 10: 0.1 is usual")]
     Epsilon,
     #[error("epsilon is a share of a distance, which metric \"ip\" does not have: use ef_search")]

@@ -34,6 +34,16 @@ impl RowSet {
         })
     }
 
+    /// The words of all others of the first `of` rows.
+    pub(crate) fn others(&self, of: usize) -> Vec<u64> {
+        let mut words: Vec<u64> =
+            (0..of.div_ceil(64)).map(|i| !self.words.get(i).copied().unwrap_or(0)).collect();
+        if let Some(last) = words.last_mut().filter(|_| !of.is_multiple_of(64)) {
+            *last &= (1 << (of % 64)) - 1;
+        }
+        words
+    }
+
     /// Number of rows in the set.
     pub(crate) fn count(&self) -> usize {
         self.count
@@ -117,6 +127,11 @@ impl Filter {
         self.rows.count
     }
 
+    /// A bit for each row that may be a result.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.rows.words
+    }
+
     /// The rows that may be results, ascending.
     pub(crate) fn rows(&self) -> impl Iterator<Item = u32> {
         self.rows.rows()
@@ -152,6 +167,9 @@ mod tests {
                 chosen.difference(&deleted).copied().filter(|&row| (row as usize) < of).collect();
             prop_assert_eq!(filter.matches(), expected.len());
             prop_assert!(filter.rows().eq(expected.iter().copied()));
+            let others = RowSet::of(set.others(of));
+            let left: Vec<u32> = (0..of as u32).filter(|row| !deleted.contains(row)).collect();
+            prop_assert_eq!(others.rows().collect::<Vec<_>>(), left);
             for row in 0..400 {
                 prop_assert_eq!(filter.accepts(row), expected.contains(&row));
                 prop_assert_eq!(set.accepts(row), !deleted.contains(&row));

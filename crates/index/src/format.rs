@@ -11,12 +11,14 @@ use crate::filter::RowSet;
 use crate::hnsw::Graph;
 use crate::hnsw::graph::NONE;
 use crate::index::{Index, State, Writer, version};
+use crate::ivf::{Ivf, Packed, Sections};
+use crate::listed::{Listed, list_params};
 use crate::memory::{Column, FileBytes, Plain};
-use crate::params::{Kind, Params};
+use crate::params::{Kind, NLIST, Params};
 use crate::pool::IDS;
 use crate::space::{Compare, Space};
 use crate::vectors::{Dtype, Metric};
-use crc_fast::{CrcAlgorithm, checksum};
+use crc_fast::{CrcAlgorithm, Digest, checksum};
 use lanewise_kernels::{ALIGN, Kernels};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +32,7 @@ const VERSION: u32 = 2;
 const TABLE: usize = 128;
 const TABLE_ENTRY: usize = 32;
 /// The sections in their order; version 1 has the first seven.
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 15] = [
     "vectors",
     "corrections",
     "ids",
@@ -41,6 +43,11 @@ const SECTIONS: [&str; 10] = [
     "deleted rows",
     "code parameters",
     "code rows",
+    "list parameters",
+    "list lengths",
+    "list codes",
+    "list biases",
+    "list rows",
 ];
 
 /// Bytes of the header, and number of sections, of a version.
@@ -80,15 +87,32 @@ pub enum FormatError {
 /// An index as the parts of its file, in order; nothing is copied.
 pub struct Image<'a> {
     writer: MutexGuard<'a, Writer>,
+    packed: Option<Packed>,
     header: Vec<u8>,
+}
+
+/// The bytes of each section, in pieces.
+fn sections<'a>(state: &'a State, packed: Option<&'a Packed>) -> [Vec<&'a [u8]>; SECTIONS.len()] {
+    let [a, b, c, d, e, f, g, h, i, j] = state.parts().map(|part| vec![part]);
+    let [k, l, m, n, o] = match (&state.listed, packed) {
+        (Some(listed), Some(packed)) => listed.ivf.pieces(packed),
+        _ => Default::default(),
+    };
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o]
+}
+
+fn length(pieces: &[&[u8]]) -> usize {
+    pieces.iter().map(|piece| piece.len()).sum()
 }
 
 impl Image<'_> {
     /// The pieces to be written one after the other.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         const ZEROS: [u8; ALIGN] = [0; ALIGN];
-        let sections =
-            self.writer.state.parts().into_iter().flat_map(|part| [part, &ZEROS[..padding(part.len())]]);
+        let sections = sections(&self.writer.state, self.packed.as_ref()).into_iter().flat_map(|pieces| {
+            let zeros = &ZEROS[..padding(length(&pieces))];
+            pieces.into_iter().chain([zeros])
+        });
         std::iter::once(&self.header[..]).chain(sections)
     }
 
@@ -113,15 +137,18 @@ impl Index {
     /// If an earlier change panicked.
     pub fn image(&self) -> Result<Image<'_>, Broken> {
         let writer = self.writer()?;
-        let parts = writer.state.parts();
+        let packed = writer.state.listed.as_ref().map(|listed| listed.ivf.packed());
         let mut header = vec![0; HEADER];
         let mut offset = HEADER;
-        for (i, part) in parts.iter().enumerate() {
+        for (i, pieces) in sections(&writer.state, packed.as_ref()).iter().enumerate() {
+            let length = length(pieces);
+            let mut sum = Digest::new(CrcAlgorithm::Crc32Iscsi);
+            pieces.iter().for_each(|piece| sum.update(piece));
             let entry = &mut header[TABLE + i * TABLE_ENTRY..][..TABLE_ENTRY];
             entry[..8].copy_from_slice(&(offset as u64).to_le_bytes());
-            entry[8..16].copy_from_slice(&(part.len() as u64).to_le_bytes());
-            entry[16..20].copy_from_slice(&crc(part).to_le_bytes());
-            offset += part.len() + padding(part.len());
+            entry[8..16].copy_from_slice(&(length as u64).to_le_bytes());
+            entry[16..20].copy_from_slice(&(sum.finalize() as u32).to_le_bytes());
+            offset += length + padding(length);
         }
         let p = &self.params;
         header[..8].copy_from_slice(&MAGIC);
@@ -133,16 +160,20 @@ impl Index {
             header[16 + 8 * i..][..8].copy_from_slice(&field.to_le_bytes());
         }
         header[64..68].copy_from_slice(&[p.kind as u8, p.dtype as u8, p.metric as u8, p.code as u8]);
-        let State { graph, next_id, coded, .. } = &writer.state;
+        let State { graph, next_id, coded, listed, .. } = &writer.state;
         header[68..72].copy_from_slice(&graph.entry.to_le_bytes());
         header[72..76].copy_from_slice(&graph.first.to_le_bytes());
         header[76..80].copy_from_slice(&u32::from(next_id.is_some()).to_le_bytes());
         header[80..88].copy_from_slice(&next_id.unwrap_or(0).to_le_bytes());
-        let fitted = coded.as_ref().map_or(0, |coded| coded.fitted as u64);
+        let of_code = coded.as_ref().map_or(0, |coded| coded.fitted);
+        let fitted = listed.as_ref().map_or(of_code, |listed| listed.fitted) as u64;
+        let oversample = listed.as_ref().map_or(0, |listed| listed.oversample);
         header[88..96].copy_from_slice(&fitted.to_le_bytes());
+        header[96..104].copy_from_slice(&(p.nlist as u64).to_le_bytes());
+        header[104..108].copy_from_slice(&oversample.to_le_bytes());
         let sum = crc(&header[..HEADER - 4]);
         header[HEADER - 4..].copy_from_slice(&sum.to_le_bytes());
-        Ok(Image { writer, header })
+        Ok(Image { writer, packed, header })
     }
 
     /// Opens a file's contents, which are read in place for as long as the index lives.
@@ -183,7 +214,18 @@ impl Index {
         };
         check_graph(&graph, if params.kind.is_graph() { count } else { 0 })
             .map_err(|what| FormatError::Invalid { what })?;
-        let coded = coded(&file, &sections, &header, *space.kernels())?;
+        let (mut coded, mut listed) = (None, None);
+        if params.kind == Kind::Ivf {
+            listed = self::listed(&file, &sections, &header, &space)?;
+        } else {
+            coded = self::coded(&file, &sections, &header, *space.kernels())?;
+        }
+        let parts = [(8, coded.is_some() || listed.is_some()), (9, coded.is_some()), (10, listed.is_some())];
+        let parts = parts.into_iter().chain((11..SECTIONS.len()).map(|i| (i, listed.is_some())));
+        if parts.into_iter().any(|(i, used)| !used && sections.get(i).is_some_and(|range| !range.is_empty()))
+        {
+            return Err(FormatError::Invalid { what: "a section is not empty that should be" });
+        }
         let deleted = deleted(bytes, sections.get(7), count)?;
         let numbered =
             header.next_id.is_none_or(|next| !sections[2].is_empty() && (0..1 << 62).contains(&next));
@@ -197,6 +239,7 @@ impl Index {
             State {
                 space,
                 coded,
+                listed,
                 graph,
                 ids: column(&file, &sections[2])?,
                 deleted,
@@ -220,8 +263,8 @@ fn coded(
     kernels: Kernels,
 ) -> Result<Option<Coded>, FormatError> {
     let Header { params, count, fitted, .. } = header;
-    let [.., parameters, rows] = sections else { unreachable!("every version has more than two sections") };
-    if sections.len() < SECTIONS.len() || (parameters.is_empty() && rows.is_empty()) {
+    let [_, _, _, _, _, _, _, _, parameters, rows, ..] = sections else { return Ok(None) };
+    if parameters.is_empty() && rows.is_empty() {
         return Ok(None);
     }
     if params.code == Code::None || *fitted == 0 {
@@ -233,6 +276,45 @@ fn coded(
         return Err(FormatError::Invalid { what: "the code rows' number is not that of the vectors" });
     }
     Ok(Some(Coded::new(Arc::new(coder), params.metric, column(file, rows)?, *fitted, *count)))
+}
+
+/// The lists, if there are any yet.
+fn listed(
+    file: &FileBytes,
+    sections: &[Range<usize>],
+    header: &Header,
+    space: &Space,
+) -> Result<Option<Arc<Listed>>, FormatError> {
+    let Header { params, count, fitted, oversample, .. } = header;
+    let [_, _, _, _, _, _, _, _, parameters, _, learnt, lengths, codes, biases, rows] = sections else {
+        return Ok(None);
+    };
+    if lengths.is_empty() {
+        return Ok(None);
+    }
+    let parameters = &(**file).as_ref()[parameters.clone()];
+    let coder = match params.code {
+        Code::None | Code::Pq4 => None,
+        code => Some(Coder::from_parameters(code, params.metric, params.dim, *space.kernels(), parameters)?),
+    };
+    let invalid = |what| FormatError::Invalid { what };
+    let nlist = lengths.len() / 4;
+    if *fitted == 0 || nlist > NLIST || (coder.is_none() && !parameters.is_empty()) {
+        return Err(invalid("lists that cannot have been made"));
+    }
+    if *oversample > 1000 || (params.code == Code::None && *oversample != 1) {
+        return Err(invalid("more candidates a result than a search takes"));
+    }
+    let list_params = list_params(params, space, nlist, coder.as_ref().map(Coder::stride));
+    let sections = Sections {
+        parameters: learnt.clone(),
+        lengths: lengths.clone(),
+        codes: codes.clone(),
+        biases: biases.clone(),
+        rows: rows.clone(),
+    };
+    let ivf = Ivf::stored(list_params, *space.kernels(), file, sections, *count).map_err(invalid)?;
+    Ok(Some(Arc::new(Listed::new(ivf, coder, *fitted, *oversample))))
 }
 
 /// The set of deleted rows, of which there are few enough bytes to be copied.
@@ -252,6 +334,7 @@ struct Header {
     first: u32,
     next_id: Option<i64>,
     fitted: usize,
+    oversample: u32,
     bytes: usize,
     table: Vec<(u64, u64, u32)>,
 }
@@ -291,6 +374,7 @@ impl Header {
             code: *Code::ALL.get(usize::from(header[67])).ok_or(invalid("unknown code"))?,
             m: size(40)?,
             ef_construction: size(48)?,
+            nlist: if version == Some(1) { 0 } else { size(96)? },
             seed: u64_at(56),
         };
         let entry = |i| TABLE + i * TABLE_ENTRY;
@@ -302,6 +386,7 @@ impl Header {
             first: u32_at(72),
             next_id: (u32_at(76) != 0).then(|| u64_at(80) as i64),
             fitted: if version == Some(1) { 0 } else { size(88)? },
+            oversample: if version == Some(1) { 0 } else { u32_at(104) },
             bytes: header.len(),
             table: table.collect(),
         })

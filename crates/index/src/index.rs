@@ -1,8 +1,10 @@
-//! An index: vectors in a space, their ids, and for [`Kind::Hnsw`] a graph over them. The same verbs for every kind.
+//! An index: vectors in a space, their ids, and for [`Kind::Hnsw`] a graph over them, for [`Kind::Ivf`] lists of them.
+//! The same verbs for every kind.
 //!
 //! Readers and one writer at a time use an index together, and readers never wait: the writer has a state of its own,
 //! behind a lock, and publishes views of it. A reader works on one view from start to end. What a view shows never moves
-//! and never changes, but for the graph's links (see `hnsw::graph`); what the writer appends lies beyond it.
+//! and never changes, but for the graph's links (see `hnsw::graph`); what the writer appends lies beyond it, and in lists
+//! is passed over (see `ivf`).
 //!
 //! | | waits for | sees |
 //! |---|---|---|
@@ -15,6 +17,7 @@ use crate::coded::Coded;
 use crate::error::{Broken, CreateError};
 use crate::filter::RowSet;
 use crate::hnsw::Graph;
+use crate::listed::Listed;
 use crate::memory::Column;
 use crate::params::{Kind, Params};
 use crate::search::{Reader, Scratch, Search};
@@ -25,7 +28,7 @@ use arc_swap::ArcSwap;
 use lanewise_kernels::{Kernels, Slot};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What an index holds and what it takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +43,10 @@ pub struct Stats {
     pub code_bytes: usize,
     /// Bytes of the graph's links.
     pub graph_bytes: usize,
+    /// Bytes of the lists and their centroids.
+    pub list_bytes: usize,
+    /// Number of lists; 0 while there are too few vectors for them.
+    pub lists: usize,
     /// Bytes of ids given by the user.
     pub id_bytes: usize,
     /// Layers of the graph above the base.
@@ -51,6 +58,8 @@ pub(crate) struct State {
     pub(crate) space: Space,
     /// Rows of the traversal code, once there are enough vectors for one.
     pub(crate) coded: Option<Coded>,
+    /// Lists of all vectors, once there are enough.
+    pub(crate) listed: Option<Arc<Listed>>,
     pub(crate) graph: Graph,
     /// Ids given by the user, in the order of the vectors; empty if a vector's id is its position.
     pub(crate) ids: Column<i64>,
@@ -86,6 +95,7 @@ impl State {
         State {
             space: self.space.view(count),
             coded: self.coded.as_ref().map(|coded| coded.view(count)),
+            listed: self.listed.clone(),
             graph: self.graph.view(if self.graph.base.is_empty() { 0 } else { count }, entry),
             ids: self.ids.view(count.min(self.ids.len())),
             deleted: self.deleted.clone(),
@@ -94,10 +104,15 @@ impl State {
         }
     }
 
-    /// The bytes of each part, as a file holds them.
+    /// The bytes of each part but the lists, as a file holds them.
     pub(crate) fn parts(&self) -> [&[u8]; 10] {
-        let State { graph, coded, .. } = self;
+        let State { graph, coded, listed, .. } = self;
         let coded = coded.as_ref();
+        let parameters = match (coded, listed) {
+            (Some(coded), _) => &coded.parameters[..],
+            (None, Some(listed)) => &listed.parameters,
+            (None, None) => &[],
+        };
         [
             self.space.rows.bytes(),
             self.space.corrections.bytes(),
@@ -107,7 +122,7 @@ impl State {
             graph.starts.bytes(),
             graph.upper.bytes(),
             self.deleted.bytes(),
-            coded.map_or(&[], |coded| &coded.parameters),
+            parameters,
             coded.map_or(&[], |coded| coded.rows.bytes()),
         ]
     }
@@ -150,6 +165,7 @@ impl Index {
             State {
                 space,
                 coded: None,
+                listed: None,
                 graph: Graph::new(params.m),
                 ids: Column::new(),
                 deleted: RowSet::default(),
@@ -212,6 +228,8 @@ impl Index {
             deleted: state.deleted.count(),
             code_bytes: code_rows.len(),
             vector_bytes: rows.len() + corrections.len(),
+            list_bytes: state.listed.as_ref().map_or(0, |listed| listed.ivf.bytes(state.space.len())),
+            lists: state.listed.as_ref().map_or(0, |listed| listed.ivf.lists().len()),
             graph_bytes: links.len() + pilots.len() + starts.len() + upper.len(),
             id_bytes: ids.len(),
             layers: state.graph.top(),
@@ -225,6 +243,7 @@ impl Index {
         let known = self.known_bytes.load(Ordering::Relaxed);
         state.space.owned_bytes()
             + state.coded.as_ref().map_or(0, |coded| coded.rows.owned_bytes())
+            + state.listed.as_ref().map_or(0, |listed| listed.owned_bytes())
             + state.graph.owned_bytes()
             + state.ids.owned_bytes()
             + known
@@ -238,13 +257,19 @@ impl Index {
     /// What the traversal code is and what recall it costs, measured on a sample when it was fitted; `None` without a code
     /// or while there are too few vectors for one. See also [`coarse`](Self::coarse).
     pub fn code_report(&self) -> Option<String> {
-        self.current.load().coded.as_ref().map(|coded| coded.coder.describe())
+        let state = self.current.load();
+        match &state.listed {
+            Some(listed) => listed.describe(self.params.code),
+            None => state.coded.as_ref().map(|coded| coded.coder.describe()),
+        }
     }
 
-    /// Whether the traversal code orders the vectors so poorly that even 16 candidates a result lose more than 1 % of the
+    /// Whether the traversal code orders the vectors so poorly that even 16 candidates a result (32 in lists) lose more than 1 % of the
     /// results, by its trial on a sample: a finer code is then the better choice.
     pub fn coarse(&self) -> bool {
-        self.current.load().coded.as_ref().is_some_and(Coded::coarse)
+        let state = self.current.load();
+        state.coded.as_ref().is_some_and(Coded::coarse)
+            || state.listed.as_ref().is_some_and(|listed| listed.coarse())
     }
 
     /// Name of the instruction-set level in use.

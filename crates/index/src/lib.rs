@@ -1,4 +1,4 @@
-//! Vector indexes: exact ([`Kind::Flat`]) and graph ([`Kind::Hnsw`]), over floats, bytes and bits.
+//! Vector indexes: exact ([`Kind::Flat`]), graph ([`Kind::Hnsw`]) and lists ([`Kind::Ivf`]), over floats, bytes and bits.
 //!
 //! This crate never spawns a thread, does I/O or reads a clock: threads come as an [`Executor`], a file as its bytes.
 
@@ -13,6 +13,7 @@ mod format;
 mod hnsw;
 mod index;
 mod ivf;
+mod listed;
 mod memory;
 mod params;
 mod plan;

@@ -27,6 +27,22 @@ pub enum Plan {
     Graph,
     /// The graph is walked from one vector that passes the filter to another, around those that fail.
     FilteredGraph,
+    /// The lists nearest to the query are scanned; the more of them, the fewer vectors pass the filter.
+    Lists,
+}
+
+/// Vectors compared in order, as lists have them, for one at a random place.
+const IN_ORDER: usize = 4;
+
+/// How many of `nlist` lists, if any, to scan for `k` of `matches` of `len` vectors where `nprobe` would do without a
+/// filter; none if all that match are compared sooner, or the lists hold hardly as many. Lists nearest to a query hold
+/// the share of its neighbours that passes, so they are taken by its inverse.
+pub(crate) fn probes(len: usize, matches: usize, k: usize, nprobe: usize, nlist: usize) -> Option<usize> {
+    let share = matches as f64 / len.max(1) as f64;
+    let probes = ((nprobe.min(nlist) as f64 / share).ceil() as usize).min(nlist);
+    let scanned = len / nlist * probes;
+    let enough = k > 0 && k <= scanned * matches / len;
+    (enough && scanned + nlist <= IN_ORDER * matches).then_some(probes)
 }
 
 /// The plan for the nearest `k` among `matches` of `len` vectors, `filtered` or not, keeping `ef` candidates.
@@ -47,6 +63,22 @@ pub(crate) fn choose(len: usize, matches: usize, filtered: bool, k: usize, ef: u
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_are_scanned_by_the_share_that_passes() {
+        let of = |matches, k| probes(1_000_000, matches, k, 16, 4000);
+        assert_eq!(of(1_000_000, 10), Some(16));
+        assert_eq!(of(500_000, 10), Some(32));
+        assert_eq!(of(40_000, 10), Some(400));
+        // Comparing all that match is less.
+        assert_eq!(of(10_000, 10), None);
+        assert_eq!(of(0, 0), None);
+        // More than 16 lists hold.
+        assert_eq!((of(1_000_000, 4000), of(1_000_000, 4001)), (Some(16), None));
+        assert_eq!(probes(1000, 1000, 10, 100, 40), Some(40));
+        // Centroids alone are more than the vectors.
+        assert_eq!(probes(10, 10, 1, 16, 64), None);
+    }
 
     #[test]
     fn plans_follow_the_share_that_passes() {

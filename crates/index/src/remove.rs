@@ -8,6 +8,7 @@ use crate::hnsw::repair::{self, Repaired};
 use crate::index::{Index, State, version};
 use crate::space::Compare;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Rows are dropped when one in so many was deleted.
 const DROP_SHARE: usize = 8;
@@ -91,9 +92,11 @@ impl State {
             self.graph.keep(&rows)?
         };
         let coded = self.coded.as_ref().map(|coded| coded.keep(&rows)).transpose()?;
+        let listed = self.listed.as_ref().map(|listed| listed.keep(&rows, self.space.len())).transpose()?;
         Ok(State {
             space: self.space.keep(&rows)?,
             coded,
+            listed: listed.map(Arc::new),
             graph,
             ids,
             deleted: RowSet::default(),

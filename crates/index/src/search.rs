@@ -6,6 +6,8 @@ use crate::filter::{Everything, Filter};
 use crate::flat;
 use crate::hnsw::search::{Beam, Walker};
 use crate::index::State;
+use crate::ivf::Allowed;
+use crate::listed::{ListScratch, Listed};
 use crate::plan::{self, Plan};
 use crate::pool::{Entry, Pool};
 use crate::space::{Compare, Probe};
@@ -14,6 +16,9 @@ use std::sync::Arc;
 
 /// With `epsilon` a walk may keep this part of all vectors.
 const ADAPTIVE_SHARE: usize = 8;
+
+/// If lists hold too few results, so many times more of them are scanned.
+const WIDER: usize = 4;
 
 /// Accepted vectors from which a walk starts that goes around those that fail a filter.
 const SAMPLES: usize = 128;
@@ -29,6 +34,8 @@ pub struct Search<'a> {
     /// `k`-th nearest so far (not squared where distances are squares). Adapts to how hard a query is, so that it finds
     /// more for the same work; 0 to 10.
     pub epsilon: Option<f32>,
+    /// IVF: lists that are scanned, those of the centroids nearest to the query; more than there are counts as all.
+    pub nprobe: usize,
     /// With a traversal code: candidates that are taken by code for each result, to be ordered by the stored vectors.
     /// Not given: what the code needed on the sample that it was fitted to. 1 to 1000.
     pub oversample: Option<f32>,
@@ -39,7 +46,7 @@ pub struct Search<'a> {
 impl Search<'_> {
     /// The nearest `k`, with the usual effort.
     pub fn new(k: usize) -> Self {
-        Search { k, ef_search: 64, epsilon: None, oversample: None, filter: None }
+        Search { k, ef_search: 64, epsilon: None, nprobe: 16, oversample: None, filter: None }
     }
 
     /// The same with another `ef_search`.
@@ -52,6 +59,11 @@ impl Search<'_> {
         Search { epsilon: Some(epsilon), ..self }
     }
 
+    /// The same with another `nprobe`.
+    pub fn nprobe(self, nprobe: usize) -> Self {
+        Search { nprobe, ..self }
+    }
+
     /// The same with another `oversample`.
     pub fn oversample(self, oversample: f32) -> Self {
         Search { oversample: Some(oversample), ..self }
@@ -59,8 +71,8 @@ impl Search<'_> {
 
     /// The same among the vectors of `filter`.
     pub fn filter<'b>(self, filter: &'b Filter) -> Search<'b> {
-        let Search { k, ef_search, epsilon, oversample, .. } = self;
-        Search { k, ef_search, epsilon, oversample, filter: Some(filter) }
+        let Search { k, ef_search, epsilon, nprobe, oversample, .. } = self;
+        Search { k, ef_search, epsilon, nprobe, oversample, filter: Some(filter) }
     }
 }
 
@@ -86,6 +98,8 @@ pub struct Counts {
     pub graph: u64,
     /// Queries answered by [`Plan::FilteredGraph`].
     pub filtered_graph: u64,
+    /// Queries answered by [`Plan::Lists`].
+    pub lists: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -95,6 +109,7 @@ impl std::ops::AddAssign for Counts {
         self.exact += more.exact;
         self.graph += more.graph;
         self.filtered_graph += more.filtered_graph;
+        self.lists += more.lists;
     }
 }
 
@@ -105,6 +120,7 @@ pub struct Scratch {
     probes: Vec<Probe>,
     pools: Vec<Pool>,
     code: CodeProbe,
+    lists: ListScratch,
     floats: Vec<f32>,
     ids: Vec<u32>,
     keys: Vec<i32>,
@@ -152,6 +168,11 @@ impl Reader {
         let matches = search.filter.map_or(self.len(), Filter::matches);
         let ef = if search.epsilon.is_some() { search.k } else { search.ef_search };
         let k = search.k.min(matches);
+        if let Some(listed) = &self.0.listed {
+            let nlist = listed.ivf.lists().len();
+            let probes = plan::probes(self.0.space.len(), matches, k, search.nprobe, nlist);
+            return if probes.is_some() { Plan::Lists } else { Plan::Exact };
+        }
         let graph = !self.0.graph.base.is_empty();
         plan::choose(self.0.space.len(), matches, search.filter.is_some(), k, ef, graph)
     }
@@ -168,7 +189,11 @@ impl Reader {
     ) -> Result<(Vec<Neighbors>, Counts), SearchError> {
         let count = self.check(queries, search)?;
         let plan = self.plan(search);
-        let space = &self.0.space;
+        let State { space, listed, deleted, .. } = &*self.0;
+        let live = (plan == Plan::Lists && search.filter.is_none() && deleted.count() > 0)
+            .then(|| deleted.others(space.len()));
+        let allowed =
+            Allowed { rows: space.len(), bitmap: search.filter.map(Filter::words).or(live.as_deref()) };
         let k = search.k.min(search.filter.map_or(self.len(), Filter::matches));
         let mut results = Vec::with_capacity(count);
         let mut counts = Counts::default();
@@ -182,7 +207,11 @@ impl Reader {
                 space.prepare(queries.slice(space.dim, i..i + 1), probe);
             }
             walker.counts = Counts::default();
-            let walked = plan != Plan::Exact && self.approximate(scratch, plan, k, search);
+            let walked = match (plan, listed) {
+                (Plan::Exact, _) => false,
+                (Plan::Lists, Some(listed)) => self.scan(scratch, listed, k, search, allowed),
+                _ => self.approximate(scratch, plan, k, search),
+            };
             counts += scratch.walker.counts;
             if walked {
                 results.push(self.neighbors(&scratch.walker.pool, k));
@@ -218,17 +247,65 @@ impl Reader {
         if !self.walk(walker, coded, code, plan, (k, wanted), search) {
             return false;
         }
-        // The best by code, ordered by the stored vectors.
         let best = &walker.pool.entries()[..wanted.min(walker.pool.entries().len())];
         ids.clear();
         ids.extend(best.iter().map(|e| e.id()));
+        self.rescore(walker, &probes[0], ids, keys);
+        true
+    }
+
+    /// As [`approximate`](Self::approximate), by scanning lists.
+    fn scan(
+        &self,
+        scratch: &mut Scratch,
+        listed: &Listed,
+        k: usize,
+        search: &Search<'_>,
+        allowed: Allowed<'_>,
+    ) -> bool {
+        let space = &self.0.space;
+        let Scratch { walker, probes, lists, floats, ids, keys, .. } = scratch;
+        let matches = search.filter.map_or(self.len(), Filter::matches);
+        let nlist = listed.ivf.lists().len();
+        let few = plan::probes(space.len(), matches, k, search.nprobe, nlist);
+        let Some(mut nprobe) = few else { return false };
+        let oversample = search.oversample.unwrap_or(listed.candidates() as f32);
+        let want = if listed.exact() { k } else { (k as f32 * oversample).ceil() as usize };
+        space.probe_floats(&probes[0], floats);
+        // Lists may be short, or what passes may lie in others: then more of them are scanned.
+        loop {
+            let query = (&probes[0], &floats[..]);
+            walker.counts.distances += listed.search(space, query, (nprobe, want), allowed, lists);
+            if lists.best.sorted().len() >= k {
+                break;
+            }
+            nprobe *= WIDER;
+            if nprobe >= nlist {
+                return false;
+            }
+        }
+        let best = lists.best.sorted();
+        if listed.exact() {
+            walker.pool.reset(want);
+            best.iter().for_each(|&entry| walker.pool.append(entry));
+            walker.pool.settle();
+        } else {
+            ids.clear();
+            ids.extend(best.iter().map(|e| e.id()));
+            self.rescore(walker, &probes[0], ids, keys);
+        }
+        walker.counts.lists += 1;
+        true
+    }
+
+    /// Leaves `ids` in the walker's pool, ordered by the stored vectors.
+    fn rescore(&self, walker: &mut Walker, probe: &Probe, ids: &[u32], keys: &mut Vec<i32>) {
         keys.resize(ids.len(), 0);
-        space.keys_of(&probes[0], ids, keys);
+        self.0.space.keys_of(probe, ids, keys);
         walker.counts.distances += ids.len() as u64;
-        walker.pool.reset(wanted);
+        walker.pool.reset(ids.len());
         ids.iter().zip(&*keys).for_each(|(&id, &key)| walker.pool.append(Entry::new(key, id)));
         walker.pool.settle();
-        true
     }
 
     /// Leaves the nearest to `probe` in the walker's pool: of results `k`, of candidates `wanted` or more. Whether there are
@@ -282,6 +359,7 @@ impl Reader {
             () if count == 0 => Err(SearchError::Empty),
             () if search.k == 0 => Err(SearchError::K),
             () if search.ef_search == 0 => Err(SearchError::EfSearch),
+            () if search.nprobe == 0 => Err(SearchError::Nprobe),
             () if search.epsilon.is_some_and(|e| !(0.0..=10.0).contains(&e)) => Err(SearchError::Epsilon),
             () if search.epsilon.is_some() && self.0.space.metric == Metric::InnerProduct => {
                 Err(SearchError::EpsilonOfInnerProduct)

@@ -119,6 +119,11 @@ fn typed_mut<U: Copy>(bytes: &mut [u8]) -> &mut [U] {
     unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / size_of::<U>()) }
 }
 
+/// Bits as floats, 0 and 1.
+fn write_bits(bits: &[u8], to: &mut [f32]) {
+    to.iter_mut().enumerate().for_each(|(d, to)| *to = f32::from(bits[d / 8] >> (d % 8) & 1));
+}
+
 /// A float's place in the order of all floats.
 #[inline]
 pub(crate) fn key_of(distance: f32) -> i32 {
@@ -290,29 +295,38 @@ impl Space {
     /// The stored vector `id` as floats, `dim` of them, as a user would bring it (normalised if the metric is cosine);
     /// bits are 0 and 1.
     pub(crate) fn floats(&self, id: u32, out: &mut Vec<f32>) {
-        let row = &self.rows[id as usize * self.stride..][..self.stride];
         out.clear();
+        out.resize(self.dim, 0.0);
+        self.write_floats(id, out);
+    }
+
+    /// As [`floats`](Self::floats), to where there is room for them.
+    pub(crate) fn write_floats(&self, id: u32, out: &mut [f32]) {
+        let row = &self.rows[id as usize * self.stride..][..self.stride];
         match self.dtype {
-            Dtype::F32 => out.extend(typed::<f32>(row)),
-            Dtype::F16 => out.extend(typed::<f16>(row).iter().map(|x| x.to_f32())),
-            Dtype::Bf16 => out.extend(typed::<bf16>(row).iter().map(|x| x.to_f32())),
-            Dtype::I8 => out.extend(typed::<i8>(row).iter().map(|&x| f32::from(x))),
-            Dtype::U8 => out.extend(row.iter().map(|&x| f32::from(x))),
-            Dtype::Bits => out.extend((0..self.dim).map(|d| f32::from(row[d / 8] >> (d % 8) & 1))),
+            Dtype::F32 => out.copy_from_slice(&typed(row)[..self.dim]),
+            Dtype::F16 => typed::<f16>(row)[..self.dim].convert_to_f32_slice(out),
+            Dtype::Bf16 => typed::<bf16>(row)[..self.dim].convert_to_f32_slice(out),
+            Dtype::I8 => out.iter_mut().zip(typed::<i8>(row)).for_each(|(to, &x)| *to = f32::from(x)),
+            Dtype::U8 => out.iter_mut().zip(row).for_each(|(to, &x)| *to = f32::from(x)),
+            Dtype::Bits => write_bits(row, out),
         }
-        out.truncate(self.dim);
         if self.metric == Metric::Cosine && !self.dtype.is_float() {
             let scale = f32::from_bits(self.corrections[id as usize] as u32);
             out.iter_mut().for_each(|x| *x *= scale);
         }
     }
 
-    /// A query made ready, as floats: normalised if the metric is cosine.
+    /// A query made ready, as floats: normalised if the metric is cosine; bits are 0 and 1.
     pub(crate) fn probe_floats(&self, probe: &Probe, out: &mut Vec<f32>) {
         out.clear();
         match self.dtype {
             Dtype::I8 => out.extend(typed::<i8>(&probe.bytes()[..self.dim]).iter().map(|&x| f32::from(x))),
             Dtype::U8 => out.extend(probe.bytes()[..self.dim].iter().map(|&x| f32::from(x))),
+            Dtype::Bits => {
+                out.resize(self.dim, 0.0);
+                write_bits(probe.bytes(), out);
+            }
             _ => out.extend_from_slice(&probe.floats()[..self.dim]),
         }
         if self.metric == Metric::Cosine && !self.dtype.is_float() {
@@ -338,52 +352,90 @@ impl Space {
 
     /// Keys of the distances between `probe` and the stored vectors `first..first + keys.len()`.
     pub(crate) fn keys_from(&self, probe: &Probe, first: usize, keys: &mut [i32]) {
-        let (bytes, floats, k) = (probe.bytes(), probe.floats(), &*self.kernels);
+        let rows = &self.rows[first * self.stride..][..keys.len() * self.stride];
+        self.compare(probe, rows, self.stride, keys);
+        self.finish(probe, keys, |i| self.corrections[first + i]);
+    }
+
+    /// Bytes of a vector in a list: its row, or its bytes with what the inner product leaves out at the end.
+    pub(crate) fn list_stride(&self) -> usize {
+        if self.corrected() { (self.dim + 4).next_multiple_of(16) } else { self.stride }
+    }
+
+    /// Writes the vector `id` as lists hold it.
+    pub(crate) fn write_listed(&self, id: u32, to: &mut [u8]) {
+        let row = &self.rows[id as usize * self.stride..][..self.stride];
+        if !self.corrected() {
+            to.copy_from_slice(row);
+            return;
+        }
+        let (bytes, correction) = to.split_at_mut(to.len() - 4);
+        bytes.fill(0);
+        bytes[..self.dim].copy_from_slice(&row[..self.dim]);
+        correction.copy_from_slice(&self.corrections[id as usize].to_le_bytes());
+    }
+
+    /// Keys of the distances between `probe` and vectors as lists hold them.
+    pub(crate) fn keys_listed(&self, probe: &Probe, listed: &[u8], keys: &mut [i32]) {
+        let stride = self.list_stride();
+        self.compare(probe, listed, stride, keys);
+        self.finish(probe, keys, |i| {
+            let end = &listed[(i + 1) * stride - 4..][..4];
+            i32::from_le_bytes(end.try_into().expect("four bytes"))
+        });
+    }
+
+    /// What the kernels give for `probe` and each of `rows`, `stride` bytes apart.
+    fn compare(&self, probe: &Probe, rows: &[u8], stride: usize, keys: &mut [i32]) {
+        let (bytes, floats, k, count) = (probe.bytes(), probe.floats(), &*self.kernels, keys.len());
+        // Rows that end with zeros are compared whole, as no loop has a tail then.
+        let width = if stride == self.stride { self.padded() } else { self.dim };
         match self.dtype {
             Dtype::F32 => self.float_kernel(&k.l2_f32, &k.dot_f32).rows(
                 floats,
-                self.typed_rows(),
-                first,
+                Rows::new(rows, stride, count, width),
+                0,
                 as_floats(keys),
             ),
             Dtype::F16 => self.float_kernel(&k.l2_f32f16, &k.dot_f32f16).rows(
                 floats,
-                self.typed_rows(),
-                first,
+                Rows::new(rows, stride, count, width),
+                0,
                 as_floats(keys),
             ),
             Dtype::Bf16 => self.float_kernel(&k.l2_f32bf16, &k.dot_f32bf16).rows(
                 floats,
-                self.typed_rows(),
-                first,
+                Rows::new(rows, stride, count, width),
+                0,
                 as_floats(keys),
             ),
-            Dtype::I8 => k.dot_i8.rows(typed(bytes), self.typed_rows(), first, keys),
-            Dtype::U8 => k.dot_u8.rows(bytes, self.typed_rows(), first, keys),
-            Dtype::Bits if self.metric == Metric::Jaccard => {
-                k.jaccard_bits.rows(bytes, self.typed_rows(), first, as_floats(keys));
+            Dtype::I8 => {
+                k.dot_i8.rows(&typed(bytes)[..width], Rows::new(rows, stride, count, width), 0, keys);
             }
-            Dtype::Bits => k.hamming_bits.rows(bytes, self.typed_rows(), first, keys),
+            Dtype::U8 => k.dot_u8.rows(&bytes[..width], Rows::new(rows, stride, count, width), 0, keys),
+            Dtype::Bits if self.metric == Metric::Jaccard => {
+                k.jaccard_bits.rows(bytes, Rows::new(rows, stride, count, width), 0, as_floats(keys));
+            }
+            Dtype::Bits => k.hamming_bits.rows(bytes, Rows::new(rows, stride, count, width), 0, keys),
         }
-        self.finish(probe, keys, |i| first + i);
     }
 
-    /// Turns what the kernels gave into keys. Integer sums wrap: values within the checked bounds never do, and a
+    /// Turns what the kernels gave into keys; `correction` gives what an entry's inner product leaves out. Integer sums wrap: values within the checked bounds never do, and a
     /// hostile file's must not end the process.
     #[inline]
-    fn finish(&self, probe: &Probe, keys: &mut [i32], id: impl Fn(usize) -> usize) {
+    fn finish(&self, probe: &Probe, keys: &mut [i32], correction: impl Fn(usize) -> i32) {
         let bytes = matches!(self.dtype, Dtype::I8 | Dtype::U8);
         match self.metric {
             Metric::L2 if bytes => {
                 for (i, key) in keys.iter_mut().enumerate() {
-                    let norms = probe.correction.wrapping_add(self.corrections[id(i)]);
+                    let norms = probe.correction.wrapping_add(correction(i));
                     *key = norms.wrapping_sub(key.wrapping_mul(2));
                 }
             }
             Metric::Cosine if bytes => {
                 let scale = f32::from_bits(probe.correction as u32);
                 for (i, key) in keys.iter_mut().enumerate() {
-                    let other = f32::from_bits(self.corrections[id(i)] as u32);
+                    let other = f32::from_bits(correction(i) as u32);
                     *key = key_of(-(*key as f32 * (scale * other)));
                 }
             }
@@ -436,7 +488,7 @@ impl Compare for Space {
             }
             Dtype::Bits => k.hamming_bits.ids(bytes, self.typed_rows(), ids, keys),
         }
-        self.finish(probe, keys, |i| ids[i] as usize);
+        self.finish(probe, keys, |i| self.corrections[ids[i] as usize]);
     }
 
     /// By the bytes that are stored, but that floats of 16 bits are widened.

@@ -24,6 +24,10 @@ pub(crate) fn ef_construction(given: Given<'_, '_>) -> PyResult<usize> {
     integer("ef_construction", given)
 }
 
+pub(crate) fn nlist(given: Given<'_, '_>) -> PyResult<usize> {
+    integer("nlist", given)
+}
+
 pub(crate) fn seed(given: Given<'_, '_>) -> PyResult<u64> {
     integer("seed", given)
 }
@@ -34,6 +38,10 @@ pub(crate) fn k(given: Given<'_, '_>) -> PyResult<usize> {
 
 pub(crate) fn ef_search(given: Given<'_, '_>) -> PyResult<usize> {
     integer("ef_search", given)
+}
+
+pub(crate) fn nprobe(given: Given<'_, '_>) -> PyResult<usize> {
+    integer("nprobe", given)
 }
 
 pub(crate) fn epsilon(given: Given<'_, '_>) -> PyResult<Option<f32>> {

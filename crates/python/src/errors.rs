@@ -100,7 +100,8 @@ fn create(py: Python<'_>, error: &CreateError) -> PyErr {
         CreateError::Isa(_) => class(py, "IsaError", (message,)),
         CreateError::Vector(VectorError::MetricOfDtype { .. }) => argument(py, "metric", message),
         CreateError::Vector(_) => argument(py, "dim", message),
-        CreateError::CodeOfBits { .. } => argument(py, "code", message),
+        CreateError::CodeOfBits { .. } | CreateError::CodeOfLists { .. } => argument(py, "code", message),
+        CreateError::Nlist { .. } => argument(py, "nlist", message),
         CreateError::M { .. } => argument(py, "m", message),
         CreateError::EfConstruction { .. } => argument(py, "ef_construction", message),
     }
@@ -127,6 +128,7 @@ fn search(py: Python<'_>, error: &SearchError) -> PyErr {
         SearchError::Empty => argument(py, "q", message),
         SearchError::K => argument(py, "k", message),
         SearchError::EfSearch => argument(py, "ef_search", message),
+        SearchError::Nprobe => argument(py, "nprobe", message),
         SearchError::Oversample => argument(py, "oversample", message),
         SearchError::Filter => argument(py, "filter", message),
         SearchError::Epsilon | SearchError::EpsilonOfInnerProduct => argument(py, "epsilon", message),

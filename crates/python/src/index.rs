@@ -27,13 +27,17 @@ use std::time::{Duration, Instant};
 ///     either). Not given: "l2", for bits "hamming".
 /// dtype: what vectors are stored as: "f32", "f16" or "bf16" (floats of 16 bits, rounded as they enter), "i8" (signed
 ///     bytes), "u8" (unsigned bytes) or "bits".
-/// kind: "hnsw" (approximate, Malkov & Yashunin 2016) or "flat" (exact, by comparing all).
-/// code: what searches walk on: "none" (the vectors themselves), "i8" (a byte a dimension), "i4" (half a byte) or "bits"
-///     (RaBitQ). The best by code are then ordered by the vectors. Fitted to the vectors once there are 256; info()["code_report"] says what
+/// kind: "hnsw" (approximate, Malkov & Yashunin 2016), "ivf" (approximate, by the lists of the nearest centroids; built
+///     fastest) or "flat" (exact, by comparing all).
+/// code: what searches walk on: "none" (the vectors themselves), "i8" (a byte a dimension), "i4" (half a byte), "bits"
+///     (RaBitQ) or, for kind "ivf", "pq4" (product quantization, half a byte for four dimensions). The best by code are then ordered by the vectors. Fitted to the vectors once there are 256; info()["code_report"] says what
 ///     recall it costs on a sample of them. Not for dtype "bits".
 /// m: HNSW, links of a node in upper layers, twice that in the base layer; 2 to 512.
 /// ef_construction: HNSW, candidates kept while a vector is added; 1 to 65536.
-/// seed: HNSW, what the layers are drawn from. Same vectors, parameters, calls and seed give the same index, at any
+/// nlist: IVF, number of lists, up to 65536; 0: about four times the square root of the number of vectors. Lists are made
+///     by the first add() that leaves enough vectors, at least 1024 or 8 a list (searches are exact till then), and anew
+///     once there are 16 times as many.
+/// seed: what the layers of HNSW, the samples of lists and the rotations of codes are drawn from. Same vectors, parameters, calls and seed give the same index, at any
 ///     number of threads.
 ///
 /// Smaller distances are nearer for every metric. Threads may use an index together: a search waits for
@@ -59,8 +63,8 @@ struct Found {
 impl Index {
     #[new]
     #[pyo3(
-        signature = (dim, metric=None, dtype=Dtype::F32, kind=Kind::Hnsw, code=Code::None, m=16, ef_construction=200, seed=0),
-        text_signature = "(dim, metric=None, dtype='f32', kind='hnsw', code='none', m=16, ef_construction=200, seed=0)"
+        signature = (dim, metric=None, dtype=Dtype::F32, kind=Kind::Hnsw, code=Code::None, m=16, ef_construction=200, seed=0, nlist=0),
+        text_signature = "(dim, metric=None, dtype='f32', kind='hnsw', code='none', m=16, ef_construction=200, seed=0, nlist=0)"
     )]
     #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
     fn new(
@@ -73,10 +77,11 @@ impl Index {
         #[pyo3(from_py_with = arguments::m)] m: usize,
         #[pyo3(from_py_with = arguments::ef_construction)] ef_construction: usize,
         #[pyo3(from_py_with = arguments::seed)] seed: u64,
+        #[pyo3(from_py_with = arguments::nlist)] nlist: usize,
     ) -> PyResult<Self> {
         let usual = if dtype == Dtype::Bits { Metric::Hamming } else { Metric::L2 };
-        let params =
-            Params { dim, metric: metric.unwrap_or(usual), dtype, kind, code, m, ef_construction, seed };
+        let metric = metric.unwrap_or(usual);
+        let params = Params { dim, metric, dtype, kind, code, m, ef_construction, nlist, seed };
         Inner::new(params).map(Index::from).map_err(|error| Failure::Create(error).raise(py))
     }
 
@@ -225,6 +230,7 @@ impl Index {
     /// epsilon: HNSW, in place of ef_search: the search goes on while there are candidates nearer than 1 + epsilon times
     ///     the k-th nearest so far. 0 to 10, 0.1 is usual. It does little for easy queries and more for hard ones, and so
     ///     finds more than ef_search for the same work. Not for metric "ip".
+    /// nprobe: IVF, lists that are scanned: more is better and slower; more than there are counts as all.
     /// oversample: with a code, how many candidates for each result are ordered by the vectors; 1 to 1000. Not given: what
     ///     the code needed on a sample.
     /// filter: only these vectors may be results: a Filter, or what filter() takes. How a filtered search is carried out
@@ -234,7 +240,7 @@ impl Index {
     /// ids (int64) and distances (float32) have shape (n, min(k, len(index))), or (min(k, len(index)),) for one query.
     ///
     /// Raises ArgumentError, DtypeError, MemoryError.
-    #[pyo3(signature = (q, k=10, *, ef_search=64, epsilon=None, oversample=None, filter=None, num_threads=None))]
+    #[pyo3(signature = (q, k=10, *, ef_search=64, epsilon=None, nprobe=16, oversample=None, filter=None, num_threads=None))]
     #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
     fn search<'py>(
         &self,
@@ -242,6 +248,7 @@ impl Index {
         #[pyo3(from_py_with = arguments::k)] k: usize,
         #[pyo3(from_py_with = arguments::ef_search)] ef_search: usize,
         #[pyo3(from_py_with = arguments::epsilon)] epsilon: Option<f32>,
+        #[pyo3(from_py_with = arguments::nprobe)] nprobe: usize,
         #[pyo3(from_py_with = arguments::oversample)] oversample: Option<f32>,
         filter: Option<&Bound<'py, PyAny>>,
         #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
@@ -260,7 +267,7 @@ impl Index {
         let vectors = batch.vectors();
         let threads = Threads::new(num_threads);
         let filter = filter.as_ref().map(|filter| &filter.inner);
-        let how = Search { epsilon, oversample, filter, ..Search::new(k).ef(ef_search) };
+        let how = Search { epsilon, nprobe, oversample, filter, ..Search::new(k).ef(ef_search) };
         let found = py.detach(|| search(&reader, vectors, &how, threads));
         let found = found.map_err(|error| error.raise(py))?;
         if found.k < k {
@@ -281,8 +288,9 @@ impl Index {
 
     /// What the index holds, takes and runs on, as a dict.
     ///
-    /// len; removed: vectors removed whose memory repair() gives back; dim, metric, dtype, kind, code, m, ef_construction, seed: as given. vector_bytes, code_bytes, graph_bytes, id_bytes: of
-    /// each part, in memory or in the opened file; bytes_per_vector: their sum over len. memory_bytes: what the index holds
+    /// len; removed: vectors removed whose memory repair() gives back; dim, metric, dtype, kind, code, m, ef_construction, seed,
+    /// nlist: as given. lists: how many there are, 0 until there are vectors enough. vector_bytes, code_bytes, graph_bytes,
+    /// list_bytes, id_bytes: of each part, in memory or in the opened file; bytes_per_vector: their sum over len. memory_bytes: what the index holds
     /// for itself, without the opened file. layers: of the graph, above the base. isa: the instruction-set level in
     /// use; kernels: the instruction set that serves each kernel.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -301,11 +309,15 @@ impl Index {
         info.set_item("m", params.m)?;
         info.set_item("ef_construction", params.ef_construction)?;
         info.set_item("seed", params.seed)?;
-        let bytes = stats.vector_bytes + stats.code_bytes + stats.graph_bytes + stats.id_bytes;
+        info.set_item("nlist", params.nlist)?;
+        info.set_item("lists", stats.lists)?;
+        let parts = stats.graph_bytes + stats.list_bytes;
+        let bytes = stats.vector_bytes + stats.code_bytes + parts + stats.id_bytes;
         info.set_item("bytes_per_vector", bytes as f64 / stats.len.max(1) as f64)?;
         info.set_item("vector_bytes", stats.vector_bytes)?;
         info.set_item("code_bytes", stats.code_bytes)?;
         info.set_item("graph_bytes", stats.graph_bytes)?;
+        info.set_item("list_bytes", stats.list_bytes)?;
         info.set_item("id_bytes", stats.id_bytes)?;
         info.set_item("memory_bytes", index.owned_bytes())?;
         info.set_item("layers", stats.layers)?;
@@ -323,10 +335,11 @@ impl Index {
     }
 
     fn __repr__(&self) -> String {
-        let Params { dim, metric, dtype, kind, code, m, ef_construction, seed } = self.params;
+        let Params { dim, metric, dtype, kind, code, m, ef_construction, nlist, seed } = self.params;
         let graph = match kind {
             Kind::Flat => String::new(),
             Kind::Hnsw => format!(", m={m}, ef_construction={ef_construction}, seed={seed}"),
+            Kind::Ivf => format!(", nlist={nlist}, seed={seed}"),
         };
         let code = if code == Code::None { String::new() } else { format!(", code={:?}", code.name()) };
         let (metric, dtype, kind) = (metric.name(), dtype.name(), kind.name());
@@ -378,10 +391,16 @@ impl Index {
         self.params.ef_construction
     }
 
-    /// HNSW: what the layers are drawn from.
+    /// What the layers of HNSW, the samples of lists and the rotations of codes are drawn from.
     #[getter]
     fn seed(&self) -> u64 {
         self.params.seed
+    }
+
+    /// IVF: number of lists as asked for; 0 if it is chosen by the number of vectors.
+    #[getter]
+    fn nlist(&self) -> usize {
+        self.params.nlist
     }
 }
 

@@ -33,7 +33,7 @@ CREATE: dict[str, tuple[Callable[[], Any], type[Exception], str, str]] = {
     "metric of bits": (lambda: Index(8, "l2", "bits"), ArgumentError, "metric", "does not measure"),
     "dtype": (lambda: Index(8, dtype="f64"), ArgumentError, "dtype", '"f32", "i8", "bits"'),
     "dtype type": (lambda: Index(8, dtype=np.float32), DtypeError, "dtype", "one of"),
-    "kind": (lambda: Index(8, kind="ivf"), ArgumentError, "kind", '"flat", "hnsw"'),
+    "kind": (lambda: Index(8, kind="lsh"), ArgumentError, "kind", '"flat", "hnsw"'),
     "kind surrogate": (lambda: Index(8, kind="\ud800"), ArgumentError, "kind", "unknown"),
     "m small": (lambda: Index(8, m=1), ArgumentError, "m", "m=1 is not between 2 and 512"),
     "m large": (lambda: Index(8, m=513), ArgumentError, "m", "between 2 and 512"),
@@ -43,6 +43,8 @@ CREATE: dict[str, tuple[Callable[[], Any], type[Exception], str, str]] = {
         "ef_construction",
         "betw",
     ),
+    "nlist": (lambda: Index(8, kind="ivf", nlist=65537), ArgumentError, "nlist", "between 0"),
+    "pq4": (lambda: Index(8, code="pq4"), ArgumentError, "code", 'kind="ivf"'),
     "seed negative": (
         lambda: Index(8, seed=-1),
         ArgumentError,
@@ -102,6 +104,7 @@ SEARCH: dict[str, tuple[Callable[[Index], Any], type[Exception], str, str]] = {
     "k none": (lambda i: i.search(X, None), DtypeError, "k", "not NoneType"),
     "k huge": (lambda i: i.search(X, 10**40), ArgumentError, "k", "exceeds 64 bits"),
     "ef_search": (lambda i: i.search(X, ef_search=0), ArgumentError, "ef_search", "ef_search=0"),
+    "nprobe": (lambda i: i.search(X, nprobe=0), ArgumentError, "nprobe", "nprobe=0"),
     "ef_search negative": (
         lambda i: i.search(X, ef_search=-5),
         ArgumentError,
@@ -133,7 +136,7 @@ def test_create(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", ADD)
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
 def test_add(kind: str, case: str) -> None:
     index = Index(DIM, "cosine", kind=kind).add(X)
     before = index.search(X, 30)
@@ -145,7 +148,7 @@ def test_add(kind: str, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", SEARCH)
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
 def test_search(kind: str, case: str) -> None:
     index = Index(DIM, "cosine", kind=kind).add(X)
     call, *expected = SEARCH[case]

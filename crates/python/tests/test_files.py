@@ -18,11 +18,11 @@ def same(a: lanewise.Index, b: lanewise.Index, q: object) -> bool:
 
 
 @pytest.mark.parametrize("own_ids", [False, True])
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
 @pytest.mark.parametrize(("dtype", "metric"), SPACES)
 def test_round_trip(tmp_path: Path, dtype: str, metric: str, kind: str, own_ids: bool) -> None:
     x = vectors(dtype, 400, 20)
-    index = lanewise.Index(20, metric, dtype, kind, m=6, ef_construction=40, seed=3)
+    index = lanewise.Index(20, metric, dtype, kind, m=6, ef_construction=40, seed=3, nlist=8)
     index.add(x, np.arange(400) * 7 if own_ids else None)
     index.save(tmp_path / "a")
     opened = lanewise.Index.open(str(tmp_path / "a"))
@@ -57,7 +57,7 @@ def test_saving_over_the_file_one_reads_from(tmp_path: Path) -> None:
     assert lanewise.Index.open(tmp_path / "a").search(x[0], 1)[0][0] == 0
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
 def test_bytes_do_not_depend_on_threads(tmp_path: Path, kind: str) -> None:
     x = vectors("f32", 3000, 16)
     for threads in (1, 2, 5):

@@ -53,7 +53,7 @@ def test_one_query_gives_one_row() -> None:
 
 def test_many_queries_are_answered_as_if_alone() -> None:
     x, q = vectors("f32", 300, 12, seed=5), vectors("f32", 1000, 12, seed=6)
-    for kind in ("flat", "hnsw"):
+    for kind in ("flat", "hnsw", "ivf"):
         index = lanewise.Index(12, kind=kind).add(x)
         together = index.search(q, 5, num_threads=3)
         alone = [index.search(one, 5, num_threads=1) for one in q]
@@ -139,6 +139,25 @@ def test_info_tells_what_it_was_made_of(dtype: str) -> None:
         f'<lanewise.Index dim=40, metric="{metric}", dtype="{dtype}", kind="hnsw", '
         "m=5, ef_construction=33, seed=7, len=300>"
     )
+
+
+@pytest.mark.parametrize("code", ["none", "i8", "i4", "bits", "pq4"])
+def test_lists(code: str) -> None:
+    x, q = vectors("f32", 2000, 24, seed=7), vectors("f32", 50, 24, seed=8)
+    exact = lanewise.Index(24, kind="flat").add(x).search(q, 5)[0]
+    index = lanewise.Index(24, kind="ivf", code=code, nlist=20).add(x)
+    all_lists = index.search(q, 5, nprobe=20, oversample=80)[0]
+    assert np.mean([np.isin(a, b).mean() for a, b in zip(all_lists, exact, strict=True)]) > 0.98
+    one_list = index.search(q, 5, nprobe=1)[0]
+    assert (
+        0.05 < np.mean([np.isin(a, b).mean() for a, b in zip(one_list, exact, strict=True)]) < 0.9
+    )
+    info = index.info()
+    assert (index.nlist, info["nlist"], info["lists"], info["graph_bytes"]) == (20, 20, 20, 0)
+    assert info["list_bytes"] > 2000 * 4
+    assert info["bytes_per_vector"] == (info["vector_bytes"] + info["list_bytes"]) / 2000
+    wanted = f'kind="ivf"{"" if code == "none" else f", code={code!r}"}, nlist=20, seed=0'
+    assert wanted.replace("'", '"') in repr(index)
 
 
 def test_progress_is_drawn_on_request(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ use std::process::Stdio;
 #[test]
 fn wrong_arguments_are_named() {
     let folder = Folder::with_vectors();
-    let cases: [(&str, &[&str]); 16] = [
+    let cases: [(&str, &[&str]); 18] = [
         ("", &["no command given", "lanewise --help"]),
         ("frob", &["frob", "`lanewise --help`"]),
         ("build", &["--output <INDEX>", "<VECTORS>", "`lanewise build --help`"]),
@@ -14,7 +14,9 @@ fn wrong_arguments_are_named() {
         ("build x.npy -o i --frob", &["--frob"]),
         ("build x.npy -o i --metric l3", &["--metric", "l3", "l2, ip, cosine, hamming"]),
         ("build x.npy -o i --dtype f64", &["--dtype", "f32, i8, bits"]),
-        ("build x.npy -o i --kind ivf", &["--kind", "flat, hnsw"]),
+        ("build x.npy -o i --kind lsh", &["--kind", "flat, hnsw, ivf"]),
+        ("build x.npy -o i --kind ivf --nlist 65537", &["--nlist", "0..=65536"]),
+        ("search i q.npy --nprobe 0", &["--nprobe", "1..=65536"]),
         ("build x.npy -o i --m 1", &["--m", "2..=512"]),
         ("build x.npy -o i --ef-construction 0", &["--ef-construction"]),
         ("build x.npy -o i --threads 0", &["--threads"]),

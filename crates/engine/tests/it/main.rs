@@ -182,7 +182,8 @@ fn searches_run_while_vectors_are_added() {
     const N: usize = 6000;
     let data = floats(N * 16, 5);
     for kind in Kind::ALL {
-        let index = Index::new(Params { kind, ..Params::new(16) }).unwrap();
+        // All lists are scanned; they are made of the first 500 vectors.
+        let index = Index::new(Params { kind, nlist: 12, ..Params::new(16) }).unwrap();
         let ids: Vec<i64> = (0..N as i64).map(|i| 3 * i).collect();
         let (done, rounds) = (AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {

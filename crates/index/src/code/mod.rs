@@ -47,11 +47,13 @@ pub enum Code {
     I4 = 2,
     /// A bit a dimension (RaBitQ).
     Bits = 3,
+    /// Four bits for about four dimensions (product quantization), lists only.
+    Pq4 = 4,
 }
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 4] = [Code::None, Code::I8, Code::I4, Code::Bits];
+    pub const ALL: [Code; 5] = [Code::None, Code::I8, Code::I4, Code::Bits, Code::Pq4];
 
     /// The name users write.
     pub fn name(self) -> &'static str {
@@ -60,6 +62,7 @@ impl Code {
             Code::I8 => "i8",
             Code::I4 => "i4",
             Code::Bits => "bits",
+            Code::Pq4 => "pq4",
         }
     }
 }
@@ -114,7 +117,7 @@ enum Form {
 /// The bytes of a row.
 fn stride_of(code: Code, metric: Metric, dim: usize) -> usize {
     let (bytes, floats) = match code {
-        Code::None => unreachable!("no code has no rows"),
+        Code::None | Code::Pq4 => unreachable!("lists make them, or nobody"),
         Code::I8 => (dim, Scalar::tail(metric, dim)),
         Code::I4 => (RaBitQ::bytes(Levels::Sixteen, dim), RaBitQ::tail(Levels::Sixteen)),
         Code::Bits => (RaBitQ::bytes(Levels::Two, dim), RaBitQ::tail(Levels::Two)),
@@ -123,7 +126,7 @@ fn stride_of(code: Code, metric: Metric, dim: usize) -> usize {
 }
 
 fn check_metric(code: Code, metric: Metric) -> Result<(), CodeError> {
-    if code == Code::None || metric.of_bits() {
+    if matches!(code, Code::None | Code::Pq4) || metric.of_bits() {
         return Err(CodeError::Metric { code: code.name(), metric: metric.name() });
     }
     Ok(())
@@ -161,7 +164,7 @@ impl Coder {
         };
         let rabitq = |levels| RaBitQ::new(levels, metric, scalar::means(dim, sample), seed);
         let coder = match code {
-            Code::None => unreachable!("refused above"),
+            Code::None | Code::Pq4 => unreachable!("lists make them, or nobody"),
             Code::I4 => coder(Form::RaBitQ(rabitq(Levels::Sixteen))),
             Code::Bits => coder(Form::RaBitQ(rabitq(Levels::Two))),
             Code::I8 => {
@@ -264,7 +267,7 @@ impl Coder {
     /// The query's bytes for each of a row's.
     fn query_bytes(&self) -> usize {
         match self.code {
-            Code::None | Code::I8 => 1,
+            Code::None | Code::Pq4 | Code::I8 => 1,
             Code::I4 => self.kernels.dot_i8u4.per(),
             Code::Bits => self.kernels.dot_u4bits.per(),
         }
@@ -278,13 +281,11 @@ impl Coder {
     }
 
     /// For lists, whose centres take the place of the mean (`i4` and `bits`): `vector` rotated, not centred.
-    #[cfg_attr(not(test), expect(dead_code, reason = "lists join next"))]
     pub(crate) fn rotate(&self, vector: &[f32], to: &mut Vec<f32>) {
         self.rabitq().rotate(vector, to);
     }
 
     /// Writes the row of a vector whose rotated difference from its centre is `residual`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "lists join next"))]
     pub(crate) fn encode_residual(&self, residual: &[f32], row: &mut [u8]) {
         assert_eq!((residual.len(), row.len()), (self.dim, self.stride));
         self.rabitq().encode_residual(residual, row);
@@ -292,7 +293,6 @@ impl Coder {
 
     /// Makes a query ready for the rows of one centre: by its rotated difference from it, and a `base` of 0; for inner
     /// products by itself, rotated, and the negated product with the centre (further centres take `set_base`).
-    #[cfg_attr(not(test), expect(dead_code, reason = "lists join next"))]
     pub(crate) fn prepare_residual(&self, residual: &[f32], base: f32, probe: &mut CodeProbe) {
         assert_eq!(residual.len(), self.dim);
         let (query, _) = probe.parts(self.stride * self.query_bytes());
@@ -301,7 +301,6 @@ impl Coder {
     }
 
     /// For inner products: moves a query to another centre, with which it has the negated product `base`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "lists join next"))]
     pub(crate) fn set_base(&self, base: f32, probe: &mut CodeProbe) {
         debug_assert_eq!(self.metric, Metric::InnerProduct);
         probe.terms.a = base;
@@ -319,7 +318,7 @@ impl Coder {
     ) {
         let (query, stride) = (probe.query(), self.stride);
         match self.code {
-            Code::None | Code::I8 => {
+            Code::None | Code::Pq4 | Code::I8 => {
                 self.kernels.dot_i8.ids(signed(query), Rows::new(rows, stride, count, stride), ids, keys);
             }
             Code::I4 => {
@@ -344,7 +343,7 @@ impl Coder {
     ) {
         let (query, stride) = (probe.query(), self.stride);
         match self.code {
-            Code::None | Code::I8 => {
+            Code::None | Code::Pq4 | Code::I8 => {
                 self.kernels.dot_i8.rows(signed(query), Rows::new(rows, stride, count, stride), first, keys);
             }
             Code::I4 => {

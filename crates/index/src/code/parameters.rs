@@ -94,7 +94,7 @@ impl Coder {
         let (vectors, k) = (u32::from_le_bytes(word(4)), u32::from_le_bytes(word(8)));
         let seed = u64::from(u32::from_le_bytes(word(40))) | u64::from(u32::from_le_bytes(word(44))) << 32;
         let form = match code {
-            Code::None => unreachable!("no metric has it"),
+            Code::None | Code::Pq4 => unreachable!("no metric has it"),
             Code::I8 => {
                 let rotation = rotated.then(|| Rotation::new(dim, seed));
                 Form::Scalar(Scalar::new(metric, rotation, offsets, scale))

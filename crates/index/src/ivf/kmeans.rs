@@ -1,4 +1,4 @@
-//! k-means over whatever can be assigned and averaged: floats (`floats.rs`), bits (`bits.rs`).
+//! k-means over whatever can be assigned and averaged: floats, and bits as floats of 0 and 1 (`floats.rs`).
 //!
 //!   draw the first centroids by D², in ROUNDS rounds: in each, a share of them, by the distances to those before
 //!     (k-means||, Bahmani et al., VLDB 2012; with one centroid a round it would be k-means++)

@@ -7,14 +7,15 @@
 //! Two forms. *Rows*: codes of `stride` bytes one after the other. *Blocks*: 32 vectors' 4-bit codes interleaved as
 //! [`Scan`](lanewise_kernels::Scan) wants them, where vectors i and 16 + i share bytes. Of a block that is still being
 //! filled a reader takes a copy, made and written by whole atomic words: bits of vectors below the count never change.
-//! A *sealed* chunk, from a build, is never added to and needs no copy.
+//! A *sealed* chunk, from a build or an opened file, is never added to and needs no copy. A file's is read in place.
 //!
 //! With each code lies the vector's row in the index, and in blocks a 16-bit bias (see `pq`).
 
 use super::kmeans::lock;
-use crate::memory::OutOfMemory;
+use crate::memory::{FileBytes, OutOfMemory};
 use lanewise_kernels::{ALIGN, BLOCK};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -34,6 +35,14 @@ impl Form {
         match self {
             Form::Rows { stride } => vectors * stride,
             Form::Blocks { runs } => vectors / 2 * runs,
+        }
+    }
+
+    /// Bytes of the codes of `vectors` vectors in a file, blocks being whole; `None` if too many to count.
+    pub(crate) fn stored_bytes(self, vectors: usize) -> Option<usize> {
+        match self {
+            Form::Rows { stride } => vectors.checked_mul(stride),
+            Form::Blocks { runs } => vectors.div_ceil(BLOCK).checked_mul(16 * runs),
         }
     }
 
@@ -57,18 +66,29 @@ pub(crate) struct Part<'a> {
 /// Writes a vector's code, by its place among those added; gives its row and bias.
 pub(crate) type Fill<'a> = dyn FnMut(usize, &mut [u8]) -> (u32, u16) + 'a;
 
-/// Memory for up to `capacity` vectors: codes, biases and rows, in this order, each from a line on.
+/// Where codes (whole blocks of them), biases and rows of a list lie in a file, in bytes.
+pub(crate) struct Place {
+    pub(crate) codes: Range<usize>,
+    pub(crate) biases: Range<usize>,
+    pub(crate) rows: Range<usize>,
+}
+
+/// Up to `capacity` vectors: codes, biases and rows. In memory of the chunk's own they lie in this order.
 struct Chunk {
     form: Form,
     capacity: usize,
     sealed: bool,
     /// Vectors that readers may see. Stored with release after they were written, loaded with acquire.
     count: AtomicUsize,
-    start: NonNull<u8>,
+    codes: NonNull<u8>,
+    biases: NonNull<u16>,
+    rows: NonNull<u32>,
+    /// What keeps the memory alive; `None`: it is our own.
+    file: Option<FileBytes>,
     next: OnceLock<Box<Chunk>>,
 }
 
-// SAFETY: the chunk owns its memory. What lies beyond the count is written by one thread at a time, under the list's
+// SAFETY: the chunk owns its memory, or keeps the file that is never written. What lies beyond the count is written by one thread at a time, under the list's
 // lock, and read by none; below it nothing changes but the words of an open block, which are only accessed atomically.
 unsafe impl Send for Chunk {}
 // SAFETY: as above.
@@ -79,9 +99,42 @@ impl Chunk {
         let capacity = vectors.max(1).next_multiple_of(BLOCK);
         let layout = Self::layout(form, capacity);
         // SAFETY: the layout is not empty.
-        let start =
+        let codes =
             NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(OutOfMemory { bytes: layout.size() })?;
-        Ok(Chunk { form, capacity, sealed, count: AtomicUsize::new(0), start, next: OnceLock::new() })
+        // SAFETY: both lie within the memory, on a line and on an even number of bytes after it.
+        let (biases, rows) = unsafe {
+            (
+                codes.byte_add(Self::biases_at(form, capacity)).cast(),
+                codes.byte_add(Self::rows_at(form, capacity)).cast(),
+            )
+        };
+        let (count, next) = (AtomicUsize::new(0), OnceLock::new());
+        Ok(Chunk { form, capacity, sealed, count, codes, biases, rows, file: None, next })
+    }
+
+    /// The vectors at `place` of `file`; `None` if their sizes do not fit together or they are not aligned.
+    fn stored(form: Form, file: &FileBytes, place: Place) -> Option<Chunk> {
+        let part = |range: Range<usize>| (**file).as_ref().get(range);
+        let (codes, biases, rows) = (part(place.codes)?, part(place.biases)?, part(place.rows)?);
+        let count = rows.len() / 4;
+        let biased = if let Form::Blocks { .. } = form { 2 * count } else { 0 };
+        let fits = rows.len() == 4 * count
+            && biases.len() == biased
+            && Some(codes.len()) == form.stored_bytes(count);
+        let biases = NonNull::from(biases).cast::<u16>();
+        let rows = NonNull::from(rows).cast::<u32>();
+        let aligned = biases.is_aligned() && rows.is_aligned();
+        (fits && aligned).then(|| Chunk {
+            form,
+            capacity: count.next_multiple_of(BLOCK),
+            sealed: true,
+            count: AtomicUsize::new(count),
+            codes: NonNull::from(codes).cast(),
+            biases,
+            rows,
+            file: Some(file.clone()),
+            next: OnceLock::new(),
+        })
     }
 
     fn biases_at(form: Form, capacity: usize) -> usize {
@@ -98,24 +151,24 @@ impl Chunk {
         Layout::from_size_align(bytes, ALIGN).expect("as many bytes as vectors below 2^31 can have")
     }
 
-    /// # Safety
-    /// `T`s must lie from byte `at` on, and `count` of them within the chunk and below the published count.
-    unsafe fn slice<T>(&self, at: usize, count: usize) -> &[T] {
-        // SAFETY: as the caller vouches; the memory starts on a line and was zeroed.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at).cast(), count) }
-    }
-
     fn rows(&self, count: usize) -> &[u32] {
         assert!(count <= self.capacity);
-        // SAFETY: `capacity` rows are there; those below the count are never written again.
-        unsafe { self.slice(Self::rows_at(self.form, self.capacity), count) }
+        // SAFETY: rows below the count are there and never written again.
+        unsafe { std::slice::from_raw_parts(self.rows.as_ptr(), count) }
     }
 
     fn biases(&self, count: usize) -> &[u16] {
         assert!(count <= self.capacity);
         let count = if let Form::Blocks { .. } = self.form { count } else { 0 };
         // SAFETY: as above.
-        unsafe { self.slice(Self::biases_at(self.form, self.capacity), count) }
+        unsafe { std::slice::from_raw_parts(self.biases.as_ptr(), count) }
+    }
+
+    /// Codes of the first `count` vectors: of rows below the published count, of blocks that nobody writes to any more.
+    fn codes(&self, count: usize) -> &[u8] {
+        assert!(count <= self.capacity);
+        // SAFETY: within the chunk, and never written again.
+        unsafe { std::slice::from_raw_parts(self.codes.as_ptr(), self.form.bytes(count)) }
     }
 
     /// The words of 4-bit codes of a block.
@@ -123,7 +176,7 @@ impl Chunk {
         let Form::Blocks { runs } = self.form else { return &[] };
         assert!(block < self.capacity / BLOCK);
         // SAFETY: within the chunk and aligned; while the block is open its words are only accessed atomically.
-        unsafe { self.slice(block * 16 * runs, 2 * runs) }
+        unsafe { std::slice::from_raw_parts(self.codes.as_ptr().add(block * 16 * runs).cast(), 2 * runs) }
     }
 
     /// Writes a vector at the published count and publishes it. The caller holds the list's lock and knows that there is
@@ -135,7 +188,7 @@ impl Chunk {
         match self.form {
             // SAFETY: the row lies within the chunk, beyond the published count, so nobody reads it.
             Form::Rows { stride } => unsafe {
-                let to = self.start.as_ptr().add(at * stride);
+                let to = self.codes.as_ptr().add(at * stride);
                 std::ptr::copy_nonoverlapping(code.as_ptr(), to, stride);
             },
             Form::Blocks { .. } => {
@@ -149,14 +202,12 @@ impl Chunk {
                         Ordering::Relaxed,
                     );
                 }
-                let to = Self::biases_at(self.form, self.capacity) + 2 * at;
                 // SAFETY: as above.
-                unsafe { self.start.as_ptr().add(to).cast::<u16>().write(bias) };
+                unsafe { self.biases.as_ptr().add(at).write(bias) };
             }
         }
-        let to = Self::rows_at(self.form, self.capacity) + 4 * at;
         // SAFETY: as above.
-        unsafe { self.start.as_ptr().add(to).cast::<u32>().write(row) };
+        unsafe { self.rows.as_ptr().add(at).write(row) };
         // Release: pairs with the acquire of readers.
         self.count.store(at + 1, Ordering::Release);
     }
@@ -168,8 +219,7 @@ impl Chunk {
         let (rows, biases) = (self.rows(count), self.biases(count));
         let Form::Blocks { runs } = self.form else {
             if count > 0 {
-                // SAFETY: rows below the count are never written again.
-                part(Part { codes: unsafe { self.slice(0, self.form.bytes(count)) }, biases, rows });
+                part(Part { codes: self.codes(count), biases, rows });
             }
             return;
         };
@@ -177,9 +227,7 @@ impl Chunk {
         let still = if self.sealed { count.next_multiple_of(BLOCK) } else { count / BLOCK * BLOCK };
         let seen = still.min(count);
         if seen > 0 {
-            // SAFETY: whole blocks that are never written again.
-            let codes = unsafe { self.slice(0, self.form.bytes(still)) };
-            part(Part { codes, biases: &biases[..seen], rows: &rows[..seen] });
+            part(Part { codes: self.codes(still), biases: &biases[..seen], rows: &rows[..seen] });
         }
         if seen < count {
             words.clear();
@@ -194,8 +242,10 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.form, self.capacity)) };
+        if self.file.is_none() {
+            // SAFETY: allocated with this layout.
+            unsafe { dealloc(self.codes.as_ptr(), Self::layout(self.form, self.capacity)) };
+        }
     }
 }
 
@@ -225,7 +275,8 @@ impl List {
 
     /// Bytes that the list holds, room for vectors to come included.
     pub(crate) fn owned_bytes(&self) -> usize {
-        self.chunks().map(|c| Chunk::layout(c.form, c.capacity).size() + size_of::<Chunk>()).sum()
+        let own = |c: &Chunk| if c.file.is_none() { Chunk::layout(c.form, c.capacity).size() } else { 0 };
+        self.chunks().map(|c| own(c) + size_of::<Chunk>()).sum()
     }
 
     /// Adds one vector: its row, its code (a byte for each run, or the row's bytes) and its bias.
@@ -291,16 +342,16 @@ impl List {
         });
     }
 
-    /// The list without the vectors that `keep` refuses, in one sealed chunk. Whoever reads the old list goes on
-    /// undisturbed; the caller keeps writers away until the new one is in its place.
-    pub(crate) fn compacted(&self, keep: &dyn Fn(u32) -> bool) -> Result<List, OutOfMemory> {
+    /// The list of the vectors to which `number` gives a new row, in one sealed chunk. Whoever reads the old list goes
+    /// on undisturbed; the caller keeps writers away until the new one is in its place.
+    pub(crate) fn renumbered(&self, number: &dyn Fn(u32) -> Option<u32>) -> Result<List, OutOfMemory> {
         let mut count = 0;
-        self.entries(&mut |row, _, _| count += usize::from(keep(row)));
+        self.entries(&mut |row, _, _| count += usize::from(number(row).is_some()));
         let list = List::new(self.form);
         if count > 0 {
             let chunk = Chunk::new(self.form, count, true)?;
             self.entries(&mut |row, code, bias| {
-                if keep(row) {
+                if let Some(row) = number(row) {
                     chunk.push(row, code, bias);
                 }
             });
@@ -308,10 +359,60 @@ impl List {
         }
         Ok(list)
     }
+
+    /// The list at `place` of `file`, read in place; `None` if sizes do not fit together or are not aligned.
+    pub(crate) fn stored(form: Form, file: &FileBytes, place: Place) -> Option<List> {
+        let list = List::new(form);
+        let chunk = Chunk::stored(form, file, place)?;
+        if chunk.capacity > 0 {
+            list.chain(chunk);
+        }
+        Some(list)
+    }
+
+    /// The codes as a file holds them, if that is not what the chunks' [`codes`](Self::codes) are one after the other.
+    /// Nobody may write meanwhile, as for the three that follow.
+    pub(crate) fn packed(&self) -> Option<Vec<u8>> {
+        let Form::Blocks { runs } = self.form else { return None };
+        if self.chunks().all(|chunk| chunk.sealed) && self.chunks().count() <= 1 {
+            return None;
+        }
+        let mut packed = vec![0; self.form.bytes(self.len().next_multiple_of(BLOCK))];
+        let mut i = 0;
+        self.entries(&mut |_, code, _| {
+            let block = &mut packed[i / BLOCK * 16 * runs..][..16 * runs];
+            for (bytes, code) in block.chunks_exact_mut(16).zip(code) {
+                bytes[i % 16] |= code << (4 * (i % BLOCK / 16));
+            }
+            i += 1;
+        });
+        Some(packed)
+    }
+
+    fn counted(&self) -> impl Iterator<Item = (&Chunk, usize)> {
+        // Acquire: pairs with the release of `push`.
+        self.chunks().map(|chunk| (chunk, chunk.count.load(Ordering::Acquire)))
+    }
+
+    /// Codes, piece by piece: of rows, or of blocks that are not [`packed`](Self::packed).
+    pub(crate) fn codes(&self) -> impl Iterator<Item = &[u8]> {
+        let whole = |count: usize| match self.form {
+            Form::Rows { .. } => count,
+            Form::Blocks { .. } => count.next_multiple_of(BLOCK),
+        };
+        self.counted().map(move |(chunk, count)| chunk.codes(whole(count)))
+    }
+
+    pub(crate) fn biases(&self) -> impl Iterator<Item = &[u16]> {
+        self.counted().map(|(chunk, count)| chunk.biases(count))
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[u32]> {
+        self.counted().map(|(chunk, count)| chunk.rows(count))
+    }
 }
 
-/// The lists of an index. A clone shares them: both see what is added to either, but a list that one replaces stays as
-/// it was in the other.
+/// The lists of an index. A clone shares them: both see what is added to either.
 #[derive(Clone)]
 pub(crate) struct Lists {
     form: Form,
@@ -321,6 +422,14 @@ pub(crate) struct Lists {
 impl Lists {
     pub(crate) fn new(form: Form, count: usize) -> Self {
         Lists { form, lists: (0..count).map(|_| Arc::new(List::new(form))).collect() }
+    }
+
+    pub(crate) fn of(form: Form, lists: impl Iterator<Item = List>) -> Self {
+        Lists { form, lists: lists.map(Arc::new).collect() }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &List> {
+        self.lists.iter().map(|list| &**list)
     }
 
     pub(crate) fn form(&self) -> Form {
@@ -333,13 +442,6 @@ impl Lists {
 
     pub(crate) fn list(&self, list: usize) -> &List {
         &self.lists[list]
-    }
-
-    /// These lists but for one.
-    pub(crate) fn replaced(&self, list: usize, with: List) -> Lists {
-        let mut lists = self.lists.to_vec();
-        lists[list] = Arc::new(with);
-        Lists { form: self.form, lists: lists.into() }
     }
 
     pub(crate) fn owned_bytes(&self) -> usize {

@@ -6,16 +6,13 @@
 //! the query's tables, [`Ivf::scan`] scans one of them into a [`Best`], `Best::merge` joins what several workers found.
 //! What comes out are rows by *estimated* distance, to be rescored by the caller from the stored vectors.
 //!
-//! A file holds [`Ivf::parameters`] and each list's `entries`; [`Ivf::from_parameters`] and `List::extend` bring them back.
+//! A file holds [`Ivf::parameters`] and what the lists hold: see `stored`.
 //!
 //! Who may call what when: `probe` and `scan` at any time from any thread; `add` and `insert` too, they take turns list
 //! by list, and readers never wait. A reader sees rows below its own view's count only ([`Allowed`]), so a vector has to
-//! be stored before it is inserted here. [`Ivf::compacted`] gives a new value that shares all other lists: inserts must
-//! wait until it has taken the old one's place.
+//! be stored before it is inserted here. [`Ivf::renumbered`] gives a new value: inserts must wait until it has taken the
+//! old one's place.
 
-#![cfg_attr(not(test), expect(dead_code, unused_imports, reason = "joined with `Index` next"))]
-
-mod bits;
 mod centroids;
 mod floats;
 mod kmeans;
@@ -24,7 +21,9 @@ mod lists;
 mod measure;
 mod parameters;
 mod pq;
+#[cfg_attr(not(test), expect(dead_code, reason = "several workers of one query come with the scheduler"))]
 mod scan;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -34,16 +33,20 @@ use crate::vectors::Metric;
 pub(crate) use centroids::{Centroids, Choice, Dense, Source};
 use floats::Floats;
 use kmeans::{Cancelled, Plan, cluster, lock, spread};
-use lanewise_kernels::Kernels;
+use lanewise_kernels::{BLOCK, Kernels};
 pub(crate) use lists::{Form, Lists};
-pub(crate) use parameters::ParameterError;
+use parameters::ParameterError;
 use pq::{Codebook, Tables};
 pub(crate) use scan::{Allowed, Best, ScanScratch};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
+pub(crate) use stored::{Packed, Sections};
 
 /// Vectors of the sample for each list, at most.
-const SAMPLE: usize = 256;
+pub(crate) const SAMPLE: usize = 256;
+/// Bytes of the sample, about, as long as there are [`LEAST`] vectors for each list.
+const SAMPLE_BYTES: usize = 512 << 20;
+const LEAST: usize = 40;
 /// Iterations of the clustering, at most.
 const ITERATIONS: usize = 12;
 /// Vectors that prototypes are learnt from.
@@ -118,6 +121,11 @@ impl ListProbe {
     pub(crate) fn lists(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.choice.lists.iter().map(|&(_, list)| list)
     }
+
+    /// The `i`th of them.
+    pub(crate) fn list(&self, i: usize) -> u32 {
+        self.choice.lists[i].1
+    }
 }
 
 impl Ivf {
@@ -135,13 +143,14 @@ impl Ivf {
         if nlist == 0 || count < nlist {
             return Err(TrainError::Few { nlist, vectors: count });
         }
-        let most = dim.min(kernels.scan_pq4.bound());
+        let runs_most = dim.min(kernels.scan_pq4.bound());
         if let ListCode::Pq4 { runs } = code
-            && !(1..=most).contains(&runs)
+            && !(1..=runs_most).contains(&runs)
         {
-            return Err(TrainError::Runs { runs, most });
+            return Err(TrainError::Runs { runs, most: runs_most });
         }
-        let rows = spread(count, nlist.saturating_mul(SAMPLE), seed);
+        let most = (SAMPLE_BYTES / (2 * dim)).clamp(nlist * LEAST, nlist * SAMPLE);
+        let rows = spread(count, most, seed);
         let part = gather(source, dim, &every(&rows, PROTOTYPE_SAMPLE));
         let origin = floats::mean(&part, dim);
         let mut points = Floats::new(&origin, metric == Metric::Cosine, rows.len(), kernels)?;
@@ -207,7 +216,7 @@ impl Ivf {
             let list = groups[i][0].0;
             let centroid = self.centroids.vector(list);
             let mut residual = vec![0.0; centroid.len()];
-            let result = self.lists.list(list as usize).extend(groups[i].len(), &mut |i_th, to| {
+            let mut fill = |i_th: usize, to: &mut [u8]| {
                 let row = groups[i][i_th].1;
                 let Some(book) = &self.book else {
                     code(row as usize, list, to);
@@ -216,7 +225,18 @@ impl Ivf {
                 source.fetch(row as usize, &mut residual);
                 residual.iter_mut().zip(centroid).for_each(|(r, c)| *r -= c);
                 (row, book.stored(book.encode(&residual, centroid, to)))
-            });
+            };
+            let (to, count) = (self.lists.list(list as usize), groups[i].len());
+            // A chunk of their own only for those that fill one.
+            let result = if count >= BLOCK {
+                to.extend(count, &mut fill)
+            } else {
+                let mut code = vec![0; self.lists.form().code_bytes()];
+                (0..count).try_for_each(|i| {
+                    let (row, bias) = fill(i, &mut code);
+                    to.push(row, &code, bias)
+                })
+            };
             if let Err(error) = result {
                 *lock(&failed) = Some(error);
             }
@@ -278,10 +298,11 @@ impl Ivf {
         }
     }
 
-    /// The same, without what `keep` refuses of one list.
-    pub(crate) fn compacted(&self, list: usize, keep: &dyn Fn(u32) -> bool) -> Result<Ivf, OutOfMemory> {
-        let with = self.lists.list(list).compacted(keep)?;
-        Ok(Ivf { lists: self.lists.replaced(list, with), ..self.clone() })
+    /// The same with the rows that `number` gives; without those that get none.
+    pub(crate) fn renumbered(&self, number: &dyn Fn(u32) -> Option<u32>) -> Result<Ivf, OutOfMemory> {
+        let lists: Vec<_> =
+            self.lists.iter().map(|list| list.renumbered(number)).collect::<Result<_, _>>()?;
+        Ok(Ivf { lists: Lists::of(self.lists.form(), lists.into_iter()), ..self.clone() })
     }
 }
 

@@ -93,6 +93,8 @@ fn searches_that_ask_for_nothing() {
     assert_eq!(error(&[], 1, 1), SearchError::Empty);
     assert_eq!(error(&[1.0, 1.0], 0, 1), SearchError::K);
     assert_eq!(error(&[1.0, 1.0], 1, 0), SearchError::EfSearch);
+    let none = index.search(Vectors::F32(&[1.0; 2]), &Search::new(1).nprobe(0), &mut Scratch::default());
+    assert_eq!(none, Err(SearchError::Nprobe));
     assert!(matches!(error(&[1.0, f32::NAN], 1, 1), SearchError::Vector(VectorError::NotFinite { .. })));
     assert!(matches!(error(&[1.0], 1, 1), SearchError::Vector(VectorError::Shape { .. })));
 }

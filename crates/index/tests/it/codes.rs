@@ -7,7 +7,15 @@ use lanewise_index::{
 };
 use std::ops::ControlFlow;
 
-const CODES: [Code; 3] = [Code::I8, Code::I4, Code::Bits];
+const CODES: [(Kind, Code); 7] = [
+    (Kind::Hnsw, Code::I8),
+    (Kind::Hnsw, Code::I4),
+    (Kind::Hnsw, Code::Bits),
+    (Kind::Ivf, Code::I8),
+    (Kind::Ivf, Code::I4),
+    (Kind::Ivf, Code::Bits),
+    (Kind::Ivf, Code::Pq4),
+];
 const SPACES: [(Dtype, Metric); 6] = [
     (Dtype::F32, Metric::L2),
     (Dtype::F32, Metric::Cosine),
@@ -17,8 +25,9 @@ const SPACES: [(Dtype, Metric); 6] = [
     (Dtype::U8, Metric::Cosine),
 ];
 
-fn coded(code: Code, dtype: Dtype, metric: Metric, dim: usize) -> Params {
-    Params { code, ..params(dtype, metric, dim, Kind::Hnsw) }
+/// 32 lists are made of 256 vectors, as codes are fitted to.
+fn coded((kind, code): (Kind, Code), dtype: Dtype, metric: Metric, dim: usize) -> Params {
+    Params { code, nlist: 32, ..params(dtype, metric, dim, kind) }
 }
 
 fn recall(found: &[Neighbors], exact: &[Neighbors]) -> f64 {
@@ -36,8 +45,8 @@ fn rescoring_brings_back_what_a_code_loses() {
         let queries = Data::clustered(dtype, 96, 100, 402);
         let flat = build(params(dtype, metric, 96, Kind::Flat), &data);
         let exact = search(&flat, &queries, 10, 1);
-        for code in CODES {
-            let index = build(coded(code, dtype, metric, 96), &data);
+        for kind_and_code in CODES {
+            let index = build(coded(kind_and_code, dtype, metric, 96), &data);
             let run = |how: Search<'_>| {
                 let mut scratch = Scratch::default();
                 recall(&index.search(queries.vectors(), &how, &mut scratch).unwrap().0, &exact)
@@ -45,9 +54,13 @@ fn rescoring_brings_back_what_a_code_loses() {
             let usual = run(Search::new(10).ef(200));
             let plain = run(Search::new(10).ef(200).oversample(1.0));
             let report = index.code_report().unwrap();
-            println!("{dtype:?} {metric:?} {code:?}: {plain} of k, {usual} usual; {report}");
-            assert!(usual >= 0.95, "{dtype:?} {metric:?} {code:?}: {usual}");
+            println!("{dtype:?} {metric:?} {kind_and_code:?}: {plain} of k, {usual} usual; {report}");
+            assert!(usual >= 0.95, "{dtype:?} {metric:?} {kind_and_code:?}: {usual}");
             assert!(usual >= plain);
+            // What a vector adds to its centroid is what is encoded: few candidates are enough.
+            assert!(!index.coarse(), "{report}");
+            let of_lists = kind_and_code.0 == Kind::Ivf && matches!(kind_and_code.1, Code::I8 | Code::I4);
+            assert!(!of_lists || report.contains(": 2 candidates"), "{report}");
             // Distances are those of the stored vectors.
             let all = search(&flat, &queries, 4000, 1);
             for (found, all) in search(&index, &queries, 10, 100).iter().zip(&all) {
@@ -117,11 +130,18 @@ fn a_code_comes_with_the_vectors() {
 fn codes_that_cannot_be_are_refused() {
     let bits = Params { code: Code::I8, ..params(Dtype::Bits, Metric::Hamming, 64, Kind::Hnsw) };
     assert_eq!(Index::new(bits).err(), Some(CreateError::CodeOfBits { code: "i8" }));
+    for kind in [Kind::Flat, Kind::Hnsw] {
+        let pq4 = Params { code: Code::Pq4, ..params(Dtype::F32, Metric::L2, 64, kind) };
+        let error = CreateError::CodeOfLists { code: "pq4", kind: kind.name() };
+        assert_eq!(Index::new(pq4).err(), Some(error));
+    }
+    let nlist = Params { nlist: 65_537, ..params(Dtype::F32, Metric::L2, 64, Kind::Ivf) };
+    assert_eq!(Index::new(nlist).err(), Some(CreateError::Nlist { nlist: 65_537 }));
     // Inner products decided by one dimension in a thousand million: a code cannot tell the rest.
     let mut x = Data::clustered(Dtype::F32, 16, 600, 431);
     let Data::F32(floats) = &mut x else { unreachable!() };
     floats.chunks_mut(16).enumerate().for_each(|(i, v)| v[3] = if i % 2 == 0 { 1e9 } else { -1e9 });
-    let index = Index::new(coded(Code::Bits, Dtype::F32, Metric::L2, 16)).unwrap();
+    let index = Index::new(coded((Kind::Hnsw, Code::Bits), Dtype::F32, Metric::L2, 16)).unwrap();
     let error = index.add(x.vectors(), None, &Inline, &mut go_on).unwrap_err();
     assert!(matches!(error, AddError::Code(CodeError::Unordered { .. })), "{error}");
     assert!(index.is_empty());
@@ -130,7 +150,7 @@ fn codes_that_cannot_be_are_refused() {
     index.add(fine.vectors(), None, &Inline, &mut go_on).unwrap();
     assert_eq!(search(&index, &fine, 1, 50).len(), 600);
     // Copies of one vector are no reason to refuse.
-    let index = Index::new(coded(Code::I8, Dtype::F32, Metric::L2, 16)).unwrap();
+    let index = Index::new(coded((Kind::Hnsw, Code::I8), Dtype::F32, Metric::L2, 16)).unwrap();
     index.add(Data::F32([1.5; 16].repeat(500)).vectors(), None, &Inline, &mut go_on).unwrap();
     assert_eq!((index.len(), index.code_report()), (500, None));
 }

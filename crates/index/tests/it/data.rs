@@ -134,7 +134,7 @@ pub(crate) fn distance(
 }
 
 pub(crate) fn params(dtype: Dtype, metric: Metric, dim: usize, kind: Kind) -> Params {
-    Params { dtype, metric, kind, m: 8, ef_construction: 64, seed: 7, ..Params::new(dim) }
+    Params { dtype, metric, kind, m: 8, ef_construction: 64, nlist: 4, seed: 7, ..Params::new(dim) }
 }
 
 pub(crate) fn go_on(_: usize) -> ControlFlow<()> {

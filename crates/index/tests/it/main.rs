@@ -8,3 +8,4 @@ mod exact;
 mod files;
 mod filters;
 mod graph;
+mod lists;

@@ -34,6 +34,7 @@ class Index:
         m: SupportsIndex = 16,
         ef_construction: SupportsIndex = 200,
         seed: SupportsIndex = 0,
+        nlist: SupportsIndex = 0,
     ) -> Self: ...
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self: ...
@@ -65,6 +66,7 @@ class Index:
         *,
         ef_search: SupportsIndex = 64,
         epsilon: SupportsFloat | None = None,
+        nprobe: SupportsIndex = 16,
         oversample: SupportsFloat | None = None,
         filter: Filter | ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None = None,
         num_threads: SupportsIndex | None = None,
@@ -87,3 +89,5 @@ class Index:
     def ef_construction(self) -> int: ...
     @property
     def seed(self) -> int: ...
+    @property
+    def nlist(self) -> int: ...

@@ -1,9 +1,8 @@
 //! Clusterings: assignments against their definition, balance, degenerate vectors.
 
 use super::*;
-use crate::ivf::bits::{self, Bits};
 use crate::ivf::floats::{Panel, Scratch};
-use crate::ivf::kmeans::{Near, Points, reseats, weighted};
+use crate::ivf::kmeans::{Near, reseats, weighted};
 use proptest::prelude::*;
 
 proptest! {
@@ -27,39 +26,6 @@ proptest! {
             let chosen = to(&centroids[near.list as usize * dim..][..dim]);
             prop_assert!(chosen <= best + slack, "{chosen} instead of {best} (+ {slack})");
             prop_assert!((f64::from(near.cost).sqrt() - chosen).abs() <= slack);
-        }
-    }
-
-    #[test]
-    fn the_nearest_centroid_of_bits(
-        width in 1usize..40, lists in 1usize..1100, count in 1usize..100, seed in any::<u64>(),
-    ) {
-        let mut draws = kmeans::Draws(seed);
-        let mut bytes = |n: usize| (0..n).map(|_| draws.below(256) as u8).collect::<Vec<_>>();
-        let (vectors, centroids) = (bytes(count * width), bytes(lists * width));
-        let mut near = vec![Near::default(); count];
-        bits::nearest(&kernels(), width, &centroids, &vectors, &mut Vec::new(), &mut near);
-        for (vector, near) in vectors.chunks(width).zip(&near) {
-            let differing = |c: &[u8]| c.iter().zip(vector).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
-            let best = centroids.chunks(width).map(differing).enumerate().min_by_key(|d| d.1).unwrap();
-            prop_assert_eq!((near.list as usize, near.cost), (best.0, best.1 as f32));
-        }
-    }
-
-    /// The centroid of bits is as near to its vectors, all in all, as anything is: every bit alone is.
-    #[test]
-    fn majorities_are_nearest_in_sum(width in 1usize..9, count in 1usize..40, seed in any::<u64>()) {
-        let mut draws = kmeans::Draws(seed);
-        let vectors: Vec<u8> = (0..count * width).map(|_| draws.below(256) as u8).collect();
-        let points = Bits { vectors: &vectors, width, kernels: kernels() };
-        let members: Vec<u32> = (0..count as u32).collect();
-        let mut centroid = vec![0xa5; width];
-        points.average(&members, &mut centroid);
-        for bit in 0..8 * width {
-            let have = vectors.chunks(width).filter(|v| v[bit / 8] >> (bit % 8) & 1 == 1).count();
-            let set = centroid[bit / 8] >> (bit % 8) & 1 == 1;
-            let differing = if set { count - have } else { have };
-            prop_assert!(2 * differing <= count, "bit {bit}: {differing} of {count} differ");
         }
     }
 
@@ -136,27 +102,6 @@ fn clusters_are_found() {
         let planted = dim as f64 * 0.09 / 3.0;
         assert!(mean < 2.0 * planted, "seed {seed}: {mean} instead of {planted}");
     }
-}
-
-#[test]
-fn bits_are_clustered() {
-    let (width, count, nlist) = (16, 3000, 20);
-    let mut draws = kmeans::Draws(5);
-    let centres: Vec<u8> = (0..nlist * width).map(|_| draws.below(256) as u8).collect();
-    let mut vectors = Vec::new();
-    for _ in 0..count {
-        let centre = draws.below(nlist);
-        let mut vector = centres[centre * width..][..width].to_vec();
-        (0..6).for_each(|_| vector[draws.below(width)] ^= 1 << draws.below(8));
-        vectors.extend(vector);
-    }
-    let points = Bits { vectors: &vectors, width, kernels: kernels() };
-    let plan = Plan { lists: nlist, iterations: ITERATIONS, seed: 1 };
-    let results: Vec<Vec<u8>> =
-        [1, 3].map(|workers| cluster(&points, plan, &Workers(workers), &mut go).unwrap()).to_vec();
-    assert_eq!(results[0], results[1]);
-    let found = centres.chunks(width).filter(|c| results[0].chunks(width).any(|r| r == *c)).count();
-    assert!(found >= nlist - 3, "{found} of {nlist} centres");
 }
 
 /// Copies of one vector, and more lists than different vectors.
