@@ -124,7 +124,8 @@ pub(crate) fn distance(
     let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(p, q)| p * q).sum::<f64>();
     match metric {
         Metric::L2 | Metric::Hamming => a.iter().zip(&b).map(|(p, q)| (p - q).powi(2)).sum(),
-        Metric::InnerProduct => -dot(&a, &b),
+        // Not −0, which would be sorted before 0.
+        Metric::InnerProduct => 0.0 - dot(&a, &b),
         Metric::Jaccard => {
             let union = a.iter().zip(&b).filter(|(p, q)| **p + **q > 0.0).count();
             if union == 0 { 0.0 } else { 1.0 - dot(&a, &b) / union as f64 }
