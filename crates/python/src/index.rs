@@ -277,6 +277,7 @@ impl Index {
         plan.set_item("exact", found.counts.exact)?;
         plan.set_item("graph", found.counts.graph)?;
         plan.set_item("filtered_graph", found.counts.filtered_graph)?;
+        plan.set_item("lists", found.counts.lists)?;
         plan.set_item("distances", found.counts.distances)?;
         plan.set_item("hops", found.counts.hops)?;
         let shape = if batch.single { vec![found.k] } else { vec![batch.count, found.k] };

@@ -148,7 +148,9 @@ def test_lists(code: str) -> None:
     index = lanewise.Index(24, kind="ivf", code=code, nlist=20).add(x)
     all_lists = index.search(q, 5, nprobe=20, oversample=80)[0]
     assert np.mean([np.isin(a, b).mean() for a, b in zip(all_lists, exact, strict=True)]) > 0.98
-    one_list = index.search(q, 5, nprobe=1)[0]
+    found = index.search(q, 5, nprobe=1)
+    assert (found.plan["lists"], found.plan["exact"]) == (50, 0)
+    one_list = found.ids
     assert (
         0.05 < np.mean([np.isin(a, b).mean() for a, b in zip(one_list, exact, strict=True)]) < 0.9
     )

@@ -11,8 +11,8 @@ class Found(tuple[NDArray[np.int64], NDArray[np.float32]]):
 
     plan: how the queries were answered, and the work done. The number of queries by plan:
     "exact" (every vector that may be a result was compared), "graph", "filtered_graph"
-    (walked around vectors that fail the filter); "distances" (vectors compared) and "hops"
-    (graph nodes expanded), of all queries together.
+    (walked around vectors that fail the filter), "lists" (scanned); "distances" (vectors
+    compared) and "hops" (graph nodes expanded), of all queries together.
     """
 
     plan: dict[str, int]
