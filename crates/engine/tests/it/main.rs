@@ -175,6 +175,17 @@ fn a_link_is_followed() {
     assert_eq!(open(&file).unwrap().len(), 20);
 }
 
+/// Ends the other threads of a test when its own panics, which would wait for it for ever.
+struct Ends<'a>(&'a AtomicUsize);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(1, Ordering::SeqCst);
+        }
+    }
+}
+
 /// Readers beside a writer: each sees a prefix of what is added, whole and unchanging, and finds in it what is there.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "readers in threads of their own")]
@@ -185,10 +196,13 @@ fn searches_run_while_vectors_are_added() {
         // All lists are scanned; they are made of the first 500 vectors.
         let index = Index::new(Params { kind, nlist: 12, ..Params::new(16) }).unwrap();
         let ids: Vec<i64> = (0..N as i64).map(|i| 3 * i).collect();
-        let (done, rounds) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (done, rounds) = (AtomicUsize::new(0), [AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let rounds = &rounds;
         std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
+            for rounds in rounds {
+                let (index, data, done) = (&index, &data, &done);
+                scope.spawn(move || {
+                    let _ends = Ends(done);
                     let mut lens = vec![0];
                     while done.load(Ordering::SeqCst) == 0 {
                         let reader = index.reader();
@@ -211,10 +225,12 @@ fn searches_run_while_vectors_are_added() {
                 });
             }
             for (part, ids) in data.chunks(500 * 16).zip(ids.chunks(500)) {
-                // An add of a flat index is over before a reader looks once.
-                let before = rounds.load(Ordering::SeqCst);
-                while rounds.load(Ordering::SeqCst) == before {
-                    std::thread::yield_now();
+                // An add may be over before a reader looks once: each looks between one and the next.
+                for rounds in rounds {
+                    let before = rounds.load(Ordering::SeqCst);
+                    while rounds.load(Ordering::SeqCst) == before && done.load(Ordering::SeqCst) == 0 {
+                        std::thread::yield_now();
+                    }
                 }
                 let mut go_on = |_| ControlFlow::Continue(());
                 index.add(Vectors::F32(part), Some(ids), &Inline, &mut go_on).unwrap();
