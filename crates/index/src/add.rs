@@ -245,7 +245,9 @@ impl Writer {
             self.rows = None;
             return;
         }
-        state.next_id = state.next_id.filter(|&next| next == ids[0]).map(|next| next + added as i64);
+        // Numbering goes on after numbers; ids of one's own end it, which could be what it comes to.
+        let numbers = |&next: &i64| ids.iter().copied().eq(next..next + ids.len() as i64);
+        state.next_id = state.next_id.filter(numbers).map(|next| next + added as i64);
         if let Some(rows) = &mut self.rows {
             rows.extend(ids[..added].iter().copied().zip(before as u32..));
         }

@@ -181,3 +181,16 @@ fn everything_may_go_and_come_back() {
         assert!(right >= 470, "{right}");
     }
 }
+
+/// Ids of one's own that begin with the number that would come next end the numbering, which would come to them.
+#[test]
+fn numbering_does_not_meet_ids_of_ones_own() {
+    let data = Data::clustered(Dtype::F32, 8, 20, 341);
+    let index = build(params(Dtype::F32, Metric::L2, 8, Kind::Flat), &data);
+    index.remove(&[0, 1, 2]).unwrap();
+    assert_eq!(mend(&index).dropped, 3);
+    index.add(data.vectors().slice(8, 0..2), None, &Inline, &mut go_on).unwrap();
+    index.add(data.vectors().slice(8, 2..4), Some(&[22, 24]), &Inline, &mut go_on).unwrap();
+    let more = index.add(data.vectors().slice(8, 4..8), None, &Inline, &mut go_on);
+    assert_eq!(more.unwrap_err(), AddError::IdsMissing);
+}
