@@ -53,15 +53,18 @@ impl Index {
             };
             self.publish(&writer);
         }
-        let state = &writer.state;
-        let gone = state.deleted.count();
-        if repaired.finished && gone > 0 && gone * DROP_SHARE >= state.space.len() {
-            writer.state = state.compact()?;
+        if repaired.finished && due(&writer.state) {
+            repaired.dropped = writer.state.deleted.count();
+            writer.state = writer.state.compact()?;
             writer.rows = None;
-            repaired.dropped = gone;
             self.publish(&writer);
         }
         Ok(repaired)
+    }
+
+    /// Whether so many vectors were removed that a [`repair`](Self::repair) would drop their rows.
+    pub fn repair_due(&self) -> bool {
+        due(&self.current.load())
     }
 
     /// Live vectors that no walk of the graph can reach; 0 after [`repair`](Self::repair) and after a large `add`.
@@ -74,6 +77,12 @@ impl Index {
         let live = space.len() - deleted.count();
         Ok(if graph.base.is_empty() { 0 } else { live - repair::reached(graph, deleted).1 })
     }
+}
+
+/// Whether it is time to drop the rows of what was removed.
+fn due(state: &State) -> bool {
+    let gone = state.deleted.count();
+    gone > 0 && gone * DROP_SHARE >= state.space.len()
 }
 
 impl State {

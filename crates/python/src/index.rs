@@ -406,11 +406,9 @@ impl Index {
 }
 
 impl Index {
-    /// A repair, once an eighth of the rows are of removed vectors.
+    /// A repair, once it would give memory back.
     fn repair_if_due(&self, py: Python<'_>, num_threads: Option<NonZeroUsize>) -> PyResult<()> {
-        let stats = self.inner.stats();
-        let due = stats.deleted > 0 && stats.deleted * 8 >= stats.deleted + stats.len;
-        if due { self.repair(py, num_threads) } else { Ok(()) }
+        if self.inner.repair_due() { self.repair(py, num_threads) } else { Ok(()) }
     }
 }
 

@@ -1,9 +1,8 @@
 //! Traversal codes: recall with rescoring, exact distances in the answer, files, churn.
 
-use crate::data::{Data, Scrambled, build, go_on, params, search};
+use crate::data::{Data, Scrambled, build, go_on, params, recall, search};
 use lanewise_index::{
-    AddError, Code, CodeError, CreateError, Dtype, Index, Inline, Kind, Metric, Neighbors, Params, Scratch,
-    Search,
+    AddError, Code, CodeError, CreateError, Dtype, Index, Inline, Kind, Metric, Params, Scratch, Search,
 };
 use std::ops::ControlFlow;
 
@@ -28,14 +27,6 @@ const SPACES: [(Dtype, Metric); 6] = [
 /// 32 lists are made of 256 vectors, as codes are fitted to.
 fn coded((kind, code): (Kind, Code), dtype: Dtype, metric: Metric, dim: usize) -> Params {
     Params { code, nlist: 32, ..params(dtype, metric, dim, kind) }
-}
-
-fn recall(found: &[Neighbors], exact: &[Neighbors]) -> f64 {
-    let hits = |(f, e): (&Neighbors, &Neighbors)| {
-        let worst = *e.distances.last().unwrap();
-        f.distances.iter().filter(|&&d| d <= worst).count()
-    };
-    found.iter().zip(exact).map(hits).sum::<usize>() as f64 / (exact.len() * exact[0].ids.len()) as f64
 }
 
 #[test]

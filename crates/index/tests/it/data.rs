@@ -152,6 +152,18 @@ pub(crate) fn search(index: &Index, queries: &Data, k: usize, ef: usize) -> Vec<
     index.search(queries.vectors(), &Search::new(k).ef(ef), &mut Scratch::default()).unwrap().0
 }
 
+/// Share of results that are as near as the k-th exact one.
+pub(crate) fn recall(found: &[Neighbors], exact: &[Neighbors]) -> f64 {
+    let mut hits = 0;
+    let mut all = 0;
+    for (f, e) in found.iter().zip(exact) {
+        let worst = *e.distances.last().unwrap();
+        hits += f.distances.iter().filter(|&&d| d <= worst).count();
+        all += e.distances.len();
+    }
+    hits as f64 / all as f64
+}
+
 /// Runs tasks one after the other in a scrambled order on scrambled workers: what threads may do, reproducibly.
 pub(crate) struct Scrambled {
     pub(crate) workers: usize,

@@ -1,20 +1,8 @@
 //! Graph indexes: recall, contract, reproducibility and counted work.
 
-use crate::data::{Data, Random, SPACES, Scrambled, build, go_on, params, search};
+use crate::data::{Data, Random, SPACES, Scrambled, build, go_on, params, recall, search};
 use lanewise_index::{Counts, Dtype, Index, Inline, Kind, Metric, Neighbors, Params, Scratch, Search};
 use std::fmt::Write;
-
-/// Share of results that are as near as the k-th exact one.
-fn recall(found: &[Neighbors], exact: &[Neighbors]) -> f64 {
-    let mut hits = 0;
-    let mut all = 0;
-    for (f, e) in found.iter().zip(exact) {
-        let worst = *e.distances.last().unwrap();
-        hits += f.distances.iter().filter(|&&d| d <= worst).count();
-        all += e.distances.len();
-    }
-    hits as f64 / all as f64
-}
 
 #[test]
 fn finds_nearly_all_of_the_nearest() {

@@ -1,6 +1,6 @@
 //! Inverted lists: exact when all are scanned, recall when some are, made once there are enough vectors, and again.
 
-use crate::data::{Data, Random, SPACES, build, distance, go_on, params, search};
+use crate::data::{Data, Random, SPACES, build, distance, go_on, params, recall, search};
 use lanewise_index::{
     AddError, Code, Counts, Dtype, Index, Inline, Kind, Metric, Neighbors, Params, Plan, Scratch, Search,
 };
@@ -8,14 +8,6 @@ use std::ops::ControlFlow;
 
 fn run(index: &Index, queries: &Data, how: &Search<'_>) -> (Vec<Neighbors>, Counts) {
     index.search(queries.vectors(), how, &mut Scratch::default()).unwrap()
-}
-
-fn recall(found: &[Neighbors], exact: &[Neighbors]) -> f64 {
-    let hits = |(f, e): (&Neighbors, &Neighbors)| {
-        let worst = *e.distances.last().unwrap();
-        f.distances.iter().filter(|&&d| d <= worst).count()
-    };
-    found.iter().zip(exact).map(hits).sum::<usize>() as f64 / (exact.len() * exact[0].ids.len()) as f64
 }
 
 /// All lists hold all vectors; a few of them most of the nearest.
