@@ -31,6 +31,8 @@ VECTORS: dict[str, Make] = {
     "lanewise-f16-code-i4": partial(Lanewise, dtype="f16", code="i4"),
     "lanewise-f16-code-bits": partial(Lanewise, dtype="f16", code="bits"),
     "lanewise-u8-code-i4": partial(Lanewise, dtype="u8", code="i4"),
+    "lanewise-ivf-f16-pq4": partial(Lanewise, kind="ivf", dtype="f16", code="pq4"),
+    "lanewise-ivf-u8-pq4": partial(Lanewise, kind="ivf", dtype="u8", code="pq4"),
     "hnswlib": Hnswlib,
     "faiss-hnsw-flat": partial(FaissGraph, "Flat"),
     "faiss-hnsw-fp16": partial(FaissGraph, "QT_fp16"),
@@ -61,6 +63,7 @@ VECTORS: dict[str, Make] = {
 }
 BITS: dict[str, Make] = {
     "lanewise-bits": partial(Lanewise, dtype="bits"),
+    "lanewise-ivf-bits": partial(Lanewise, kind="ivf", dtype="bits"),
     "lanewise-bits-flat": partial(Lanewise, dtype="bits", kind="flat"),
     "faiss-binary-hnsw": partial(FaissBinary, "hnsw"),
     "faiss-binary-ivf": partial(FaissBinary, "ivf"),
