@@ -9,7 +9,6 @@ use crate::index::{Index, State, Writer, version};
 use crate::listed::Listed;
 use crate::memory::OutOfMemory;
 use crate::params::{Kind, Params};
-use crate::pool::IDS;
 use crate::search::Counts;
 use crate::space::Compare;
 use crate::vectors::Vectors;
@@ -69,17 +68,17 @@ impl Index {
         if count == 0 {
             return Err(AddError::Empty);
         }
-        if count > IDS - 1 - before {
-            return Err(AddError::Full { len: before, more: count, max: IDS - 1 });
+        let heights = self.heights(before, count)?;
+        if let Some(limit) = self.memory_limit() {
+            let need = writer.need(&self.params, count, &heights, ids.is_some(), executor.workers());
+            if need.peak > limit {
+                return Err(AddError::Limit { limit, needs: need.peak, vectors: before + count });
+            }
         }
         let ids = writer.new_ids(count, ids, replace)?;
         // The row that each new one replaces, with the new one.
         let replaced = writer.replaced(&ids);
         let build = build_params(&self.params);
-        let heights: Vec<u8> = match self.params.kind {
-            Kind::Flat | Kind::Ivf => Vec::new(),
-            Kind::Hnsw => (before..before + count).map(|node| build::height(build, node as u32)).collect(),
-        };
         let positions = writer.positions(&ids);
         let Writer { state, .. } = &mut *writer;
         state.space.reserve(count)?;

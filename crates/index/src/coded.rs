@@ -4,9 +4,10 @@
 //! to, as long as those were few; all rows are then written anew, beside the old ones, and the graph stays as it is.
 //! Until the first fit, and for building where a code is coarse, the stored vectors are compared.
 
-use crate::code::{Code, CodeError, CodeProbe, Coder, Verdict};
+use crate::code::{Code, CodeError, CodeProbe, Coder, Verdict, stride_of};
 use crate::executor::Executor;
-use crate::memory::{Column, OutOfMemory};
+use crate::memory::{Column, Growth, OutOfMemory};
+use crate::predict::Part;
 use crate::space::{Compare, Space};
 use crate::vectors::Metric;
 use std::ops::Range;
@@ -74,9 +75,7 @@ impl Coded {
         executor: &dyn Executor,
     ) -> Result<(), CodeFailure> {
         let count = space.len();
-        let fitted = coded.as_ref().map_or(0, |coded| coded.fitted);
-        let due = if fitted == 0 { FIRST } else { fitted.saturating_mul(AGAIN) };
-        if code != Code::None && fitted < SAMPLE && count >= due {
+        if Self::is_due(coded.as_ref(), code, count) {
             match train(code, space, seed)? {
                 // Copies of one vector: there will be others.
                 Err(CodeError::Constant { .. }) => {}
@@ -93,6 +92,28 @@ impl Coded {
             coded.count = count;
         }
         Ok(())
+    }
+
+    /// Whether it is time to fit a code, anew if there is one.
+    fn is_due(coded: Option<&Coded>, code: Code, count: usize) -> bool {
+        let fitted = coded.map_or(0, |coded| coded.fitted);
+        let due = if fitted == 0 { FIRST } else { fitted.saturating_mul(AGAIN) };
+        code != Code::None && fitted < SAMPLE && count >= due
+    }
+
+    /// What `update` takes for `more` vectors.
+    pub(crate) fn part(coded: Option<&Coded>, code: Code, space: &Space, more: usize) -> Part {
+        let all = space.len() + more;
+        if Self::is_due(coded, code, all) {
+            let stride = stride_of(code, space.metric, space.dim);
+            let replaced = coded.map_or(0, |coded| coded.rows.owned_bytes());
+            let growth = Growth { held: all * stride, replaced };
+            return Part { growth, learning: train_bytes(code, space, all), filling: 0 };
+        }
+        let growth = coded.map_or(Growth::default(), |coded| {
+            coded.rows.growth((all - coded.count) * coded.coder.stride())
+        });
+        Part { growth, ..Part::default() }
     }
 
     /// The first `count` rows, for readers.
@@ -152,6 +173,12 @@ pub(crate) fn train(code: Code, space: &Space, seed: u64) -> Result<Result<Coder
         sample.extend_from_slice(&vector);
     }
     Ok(Coder::train(code, space.metric, space.dim, *space.kernels(), &sample, seed))
+}
+
+/// What `train` takes with `count` vectors.
+pub(crate) fn train_bytes(code: Code, space: &Space, count: usize) -> usize {
+    let sample = count.div_ceil(count.div_ceil(SAMPLE).max(1));
+    sample * space.dim * size_of::<f32>() + Coder::train_bytes(code, space.metric, space.dim, sample)
 }
 
 /// Why rows of a code, or lists, could not be made.

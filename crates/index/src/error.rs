@@ -78,6 +78,11 @@ pub enum AddError {
         "an index holds at most {max} vectors: {len} are there and {more} were to be added; use several indexes"
     )]
     Full { len: usize, more: usize, max: usize },
+    #[error(
+        "memory_limit={limit}: with these vectors, {vectors} in all, the index would take up to {needs} bytes; raise the \
+         limit, add fewer, or choose a smaller dtype or code"
+    )]
+    Limit { limit: usize, needs: usize, vectors: usize },
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
     #[error(transparent)]

@@ -104,6 +104,21 @@ impl State {
         }
     }
 
+    /// Bytes of memory of its own.
+    pub(crate) fn owned_bytes(&self) -> usize {
+        self.space.owned_bytes()
+            + self.coded.as_ref().map_or(0, |coded| coded.rows.owned_bytes())
+            + self.listed.as_ref().map_or(0, |listed| listed.owned_bytes())
+            + self.graph.owned_bytes()
+            + self.ids.owned_bytes()
+    }
+
+    /// Bytes of all parts, in memory of its own or a file's.
+    pub(crate) fn bytes(&self) -> usize {
+        let lists = self.listed.as_ref().map_or(0, |listed| listed.ivf.bytes(self.space.len()));
+        self.parts().iter().map(|part| part.len()).sum::<usize>() + lists
+    }
+
     /// The bytes of each part but the lists, as a file holds them.
     pub(crate) fn parts(&self) -> [&[u8]; 10] {
         let State { graph, coded, listed, .. } = self;
@@ -141,7 +156,9 @@ pub struct Index {
     pub(crate) current: ArcSwap<State>,
     writer: Mutex<Writer>,
     /// Bytes of the writer's map of ids.
-    pub(crate) known_bytes: AtomicUsize,
+    known_bytes: AtomicUsize,
+    /// The most bytes that the index may take.
+    pub(crate) limit: AtomicUsize,
 }
 
 impl Index {
@@ -183,6 +200,7 @@ impl Index {
             current: ArcSwap::from_pointee(view),
             writer: Mutex::new(writer),
             known_bytes: AtomicUsize::new(0),
+            limit: AtomicUsize::new(usize::MAX),
         }
     }
 
@@ -238,15 +256,8 @@ impl Index {
 
     /// Bytes of memory of its own, room to grow included; what an opened file holds is not counted.
     pub fn owned_bytes(&self) -> usize {
-        let state = self.current.load();
         // Relaxed: a figure that nothing else depends on.
-        let known = self.known_bytes.load(Ordering::Relaxed);
-        state.space.owned_bytes()
-            + state.coded.as_ref().map_or(0, |coded| coded.rows.owned_bytes())
-            + state.listed.as_ref().map_or(0, |listed| listed.owned_bytes())
-            + state.graph.owned_bytes()
-            + state.ids.owned_bytes()
-            + known
+        self.current.load().owned_bytes() + self.known_bytes.load(Ordering::Relaxed)
     }
 
     /// The instruction set of each kernel slot.
@@ -284,10 +295,9 @@ impl Index {
 
     /// Shows readers the writer's state.
     pub(crate) fn publish(&self, writer: &Writer) {
-        let Writer { state, rows } = writer;
-        let bytes = rows.as_ref().map_or(0, |rows| rows.capacity() * (size_of::<(i64, u32)>() + 1));
+        let Writer { state, .. } = writer;
         // Relaxed: a figure that nothing else depends on.
-        self.known_bytes.store(bytes, Ordering::Relaxed);
+        self.known_bytes.store(writer.known_bytes(), Ordering::Relaxed);
         self.current.store(state.view(state.space.len(), state.graph.entry).into());
     }
 }

@@ -11,12 +11,15 @@
 //! view yet. The lists' distance is squared L2 between vectors for all but inner products; bits are taken as 0 and 1,
 //! whose squared distance is Hamming's, so that centroids are means and not only majorities.
 
-use crate::code::{Code, CodeError, CodeProbe, Coder};
+use crate::code::{Code, CodeError, CodeProbe, Coder, stride_of};
 use crate::coded::{self, CodeFailure};
 use crate::executor::Executor;
-use crate::ivf::{self, Allowed, Best, Ivf, ListCode, ListProbe, SAMPLE, ScanScratch, Source, TrainError};
-use crate::memory::OutOfMemory;
+use crate::ivf::{
+    self, Allowed, Best, Ivf, ListCode, ListProbe, Lists, SAMPLE, ScanScratch, Source, TrainError,
+};
+use crate::memory::{Growth, OutOfMemory};
 use crate::params::{NLIST, Params};
+use crate::predict::Part;
 use crate::space::{Compare, Probe, Space};
 use crate::vectors::Metric;
 use std::ops::{ControlFlow, Range};
@@ -155,19 +158,12 @@ impl Listed {
         executor: &dyn Executor,
         proceed: &mut Proceed<'_>,
     ) -> Result<(), CodeFailure> {
-        let count = space.len();
-        let due = match listed {
-            None if params.nlist == 0 => FIRST,
-            None => (params.nlist * FIRST_EACH).max(FEWEST),
-            Some(old) if old.fitted < old.ivf.lists().len() * SAMPLE => old.fitted.saturating_mul(AGAIN),
-            Some(_) => usize::MAX,
-        };
-        if count >= due
+        if space.len() >= Self::due(listed.as_deref(), params)
             && let Some(new) = Self::train(params, space, executor, proceed)?
         {
             *listed = Some(Arc::new(new));
         } else if let Some(old) = listed
-            && let Err(failure) = old.take_in(space, before..count, executor, proceed)
+            && let Err(failure) = old.take_in(space, before..space.len(), executor, proceed)
         {
             if matches!(failure, CodeFailure::Memory(_)) {
                 // Some are in, and their rows will be others'.
@@ -176,6 +172,49 @@ impl Listed {
             return Err(failure);
         }
         Ok(())
+    }
+
+    /// The number of vectors at which lists are made, anew if there are any.
+    fn due(listed: Option<&Listed>, params: &Params) -> usize {
+        match listed {
+            None if params.nlist == 0 => FIRST,
+            None => (params.nlist * FIRST_EACH).max(FEWEST),
+            Some(old) if old.fitted < old.ivf.lists().len() * SAMPLE => old.fitted.saturating_mul(AGAIN),
+            Some(_) => usize::MAX,
+        }
+    }
+
+    /// What `update` takes for `more` vectors.
+    pub(crate) fn part(
+        listed: Option<&Listed>,
+        params: &Params,
+        space: &Space,
+        more: usize,
+        workers: usize,
+    ) -> Part {
+        let all = space.len() + more;
+        let held = listed.map_or(0, Listed::owned_bytes);
+        let learns = all >= Self::due(listed, params);
+        let nlist = match listed {
+            Some(listed) if !learns => listed.ivf.lists().len(),
+            _ if params.nlist == 0 => nlist_for(all),
+            _ => params.nlist,
+        };
+        let coded = !matches!(params.code, Code::None | Code::Pq4);
+        let stride = coded.then(|| stride_of(params.code, space.metric, space.dim));
+        let list_params = list_params(params, space, nlist, stride);
+        // A worker assigns a block; each vector has a list, and is then sorted by it.
+        let filling = 12 * if learns { all } else { more } + Ivf::assign_bytes(list_params, workers);
+        if learns {
+            let residuals = if matches!(params.code, Code::I4 | Code::Bits) { 4 * nlist * space.dim } else { 0 };
+            let growth = Growth { held: Ivf::bytes_of(list_params, all) + residuals, replaced: held };
+            let code = if coded { coded::train_bytes(params.code, space, all) } else { 0 };
+            let learning = code.max(Ivf::train_bytes(list_params, all, workers));
+            return Part { growth, learning, filling };
+        }
+        let Some(listed) = listed else { return Part::default() };
+        let added = Lists::bytes_of(listed.ivf.lists().form(), nlist, more);
+        Part { growth: Growth { held: held + added, replaced: 0 }, learning: 0, filling }
     }
 
     /// Lists of all vectors of `space`; none if these are copies of one, which no code tells apart.
@@ -374,6 +413,7 @@ impl Listed {
     }
 
     pub(crate) fn owned_bytes(&self) -> usize {
-        self.ivf.lists().owned_bytes() + self.ivf.centroids().owned_bytes()
+        let rotated = if let Held::Residuals(_, centroids) = &self.held { size_of_val(&**centroids) } else { 0 };
+        self.ivf.lists().owned_bytes() + self.ivf.centroids().owned_bytes() + rotated
     }
 }

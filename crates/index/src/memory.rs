@@ -83,6 +83,24 @@ impl Block {
     }
 }
 
+/// What columns hold once they have grown, and the memory they leave, which lasts as long as somebody shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Growth {
+    pub(crate) held: usize,
+    pub(crate) replaced: usize,
+}
+
+impl std::ops::Add for Growth {
+    type Output = Growth;
+
+    fn add(self, other: Growth) -> Growth {
+        Growth {
+            held: self.held.saturating_add(other.held),
+            replaced: self.replaced.saturating_add(other.replaced),
+        }
+    }
+}
+
 /// Where a column's elements live.
 enum Memory {
     None,
@@ -139,15 +157,28 @@ impl<T: Plain> Column<T> {
         Column { start: self.start, len, capacity: 0, memory, element: PhantomData }
     }
 
-    /// Makes room for `more` elements in memory of our own: exactly so the first time, by half as much again later, so
-    /// that one large `add` wastes nothing and many small ones copy each element a bounded number of times.
-    pub(crate) fn reserve(&mut self, more: usize) -> Result<(), OutOfMemory> {
-        let too_many = OutOfMemory { bytes: usize::MAX };
-        let needed = self.len.checked_add(more).ok_or(too_many)?;
-        if needed <= self.capacity || more == 0 {
-            return Ok(());
+    /// The capacity with room for `more` elements: exactly that the first time, half as much again later, so that one
+    /// large `add` wastes nothing and many small ones copy each element a bounded number of times. `None`: it is there.
+    fn grown(&self, more: usize) -> Option<usize> {
+        let needed = self.len.saturating_add(more);
+        let first = self.capacity == 0;
+        (needed > self.capacity && more > 0)
+            .then(|| if first { needed } else { needed.max(self.capacity + self.capacity / 2) })
+    }
+
+    /// What [`reserve`](Self::reserve) would take.
+    pub(crate) fn growth(&self, more: usize) -> Growth {
+        let held = self.owned_bytes();
+        match self.grown(more) {
+            None => Growth { held, replaced: 0 },
+            Some(grown) => Growth { held: grown.saturating_mul(size_of::<T>()), replaced: held },
         }
-        let grown = if self.capacity == 0 { needed } else { needed.max(self.capacity + self.capacity / 2) };
+    }
+
+    /// Makes room for `more` elements in memory of our own.
+    pub(crate) fn reserve(&mut self, more: usize) -> Result<(), OutOfMemory> {
+        let Some(grown) = self.grown(more) else { return Ok(()) };
+        let too_many = OutOfMemory { bytes: usize::MAX };
         let block = Block::new(grown.checked_mul(size_of::<T>()).ok_or(too_many)?)?;
         let start = block.start.cast::<T>();
         // SAFETY: the old elements fit the new memory; only this column's holder writes to them, atomics included.

@@ -53,7 +53,7 @@ impl Index {
             };
             self.publish(&writer);
         }
-        if repaired.finished && due(&writer.state) {
+        if repaired.finished && self.due(&writer.state) {
             repaired.dropped = writer.state.deleted.count();
             writer.state = writer.state.compact()?;
             writer.rows = None;
@@ -62,9 +62,20 @@ impl Index {
         Ok(repaired)
     }
 
-    /// Whether so many vectors were removed that a [`repair`](Self::repair) would drop their rows.
+    /// Whether so many vectors were removed that a [`repair`](Self::repair) would drop their rows: an eighth of all, and
+    /// the [`memory_limit`](Self::memory_limit) has room for a copy of the others.
     pub fn repair_due(&self) -> bool {
-        due(&self.current.load())
+        self.due(&self.current.load())
+    }
+
+    /// Whether it is time to drop the rows of what was removed, and the limit has room for a copy of the others.
+    fn due(&self, state: &State) -> bool {
+        let (gone, all) = (state.deleted.count(), state.space.len());
+        let room = || {
+            let copy = state.bytes() as u128 * (all - gone) as u128 / all as u128;
+            self.memory_limit().is_none_or(|limit| state.owned_bytes() as u128 + copy <= limit as u128)
+        };
+        gone > 0 && gone * DROP_SHARE >= all && room()
     }
 
     /// Live vectors that no walk of the graph can reach; 0 after [`repair`](Self::repair) and after a large `add`.
@@ -77,12 +88,6 @@ impl Index {
         let live = space.len() - deleted.count();
         Ok(if graph.base.is_empty() { 0 } else { live - repair::reached(graph, deleted).1 })
     }
-}
-
-/// Whether it is time to drop the rows of what was removed.
-fn due(state: &State) -> bool {
-    let gone = state.deleted.count();
-    gone > 0 && gone * DROP_SHARE >= state.space.len()
 }
 
 impl State {

@@ -4,7 +4,7 @@
 //! so that equal distances are ordered by id everywhere and every search gives the same answer on every run.
 
 use crate::error::VectorError;
-use crate::memory::{Column, FileBytes, OutOfMemory};
+use crate::memory::{Column, FileBytes, Growth, OutOfMemory};
 use crate::vectors::{Dtype, Metric, Vectors};
 use half::slice::HalfFloatSliceExt;
 use lanewise_kernels::{ALIGN, Kernel, Kernels, Rows, bf16, f16};
@@ -202,6 +202,12 @@ impl Space {
     /// Checks what a user brought: type, shape and values.
     pub(crate) fn check(&self, vectors: Vectors<'_>) -> Result<usize, VectorError> {
         vectors.check(self.dim, self.dtype, self.metric, |v| self.kernels.dot_f32.one(v, v))
+    }
+
+    /// What [`reserve`](Self::reserve) would take.
+    pub(crate) fn growth(&self, more: usize) -> Growth {
+        let corrections = if self.corrected() { more } else { 0 };
+        self.rows.growth(more.saturating_mul(self.stride)) + self.corrections.growth(corrections)
     }
 
     /// Makes room for `more` vectors, in our own memory.

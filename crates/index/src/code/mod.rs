@@ -97,6 +97,9 @@ pub enum CodeError {
 /// Vectors below which no code is fitted: a scale from fewer says little of those to come.
 const FEWEST: usize = 32;
 
+/// Vectors that settle the scale of `i8`.
+const SCALED: usize = 8192;
+
 /// How vectors become rows of a code, and queries are compared with them.
 pub(crate) struct Coder {
     code: Code,
@@ -115,7 +118,7 @@ enum Form {
 }
 
 /// The bytes of a row.
-fn stride_of(code: Code, metric: Metric, dim: usize) -> usize {
+pub(crate) fn stride_of(code: Code, metric: Metric, dim: usize) -> usize {
     let (bytes, floats) = match code {
         Code::None | Code::Pq4 => unreachable!("lists make them, or nobody"),
         Code::I8 => (dim, Scalar::tail(metric, dim)),
@@ -168,8 +171,7 @@ impl Coder {
             Code::I4 => coder(Form::RaBitQ(rabitq(Levels::Sixteen))),
             Code::Bits => coder(Form::RaBitQ(rabitq(Levels::Two))),
             Code::I8 => {
-                // As many as settle a scale.
-                let some = trial::spread(dim, sample, 8192);
+                let some = trial::spread(dim, sample, SCALED);
                 let plain = coder(Form::Scalar(Scalar::train(metric, None, dim, some.clone())));
                 if trial::accurate(&plain.trial) {
                     plain
@@ -190,6 +192,16 @@ impl Coder {
                 oversample: trial::OVERSAMPLES[coder.trial.recall.len() - 1],
             }),
             _ => Ok(coder),
+        }
+    }
+
+    /// What `train` takes besides a sample of so many.
+    pub(crate) fn train_bytes(code: Code, metric: Metric, dim: usize, sample: usize) -> usize {
+        let floats = |vectors: usize| sample.min(vectors) * dim * size_of::<f32>();
+        let trial = floats(trial::VECTORS) + sample.min(trial::VECTORS) * stride_of(code, metric, dim);
+        match code {
+            Code::I8 => floats(SCALED) + trial.max(floats(SCALED)),
+            _ => trial,
         }
     }
 

@@ -13,7 +13,7 @@ use std::fmt;
 pub(crate) const OVERSAMPLES: [usize; 5] = [1, 2, 4, 8, 16];
 
 const QUERIES: usize = 64;
-const VECTORS: usize = 4096;
+pub(super) const VECTORS: usize = 4096;
 const K: usize = 10;
 
 /// What a trial gave.
@@ -81,7 +81,9 @@ impl fmt::Display for Trial {
 pub(super) fn spread(dim: usize, sample: &[f32], most: usize) -> Vec<f32> {
     let count = sample.len() / dim;
     let taken = count.min(most);
-    (0..taken).flat_map(|i| &sample[i * count / taken * dim..][..dim]).copied().collect()
+    let mut vectors = Vec::with_capacity(taken * dim);
+    (0..taken).for_each(|i| vectors.extend_from_slice(&sample[i * count / taken * dim..][..dim]));
+    vectors
 }
 
 pub(super) fn run(coder: &Coder, sample: &[f32]) -> Trial {

@@ -54,6 +54,16 @@ pub(crate) fn height(params: Params, node: u32) -> u8 {
     height
 }
 
+/// What linking takes besides the graph of `count` nodes: each worker's visited set; a batch with all that links to it,
+/// twice, before and after it is written; and the check of what can be reached.
+pub(crate) fn bytes(params: Params, count: usize, workers: usize) -> usize {
+    let batch = (count / SHARE).clamp(1, BATCH);
+    let pairs = batch * params.m;
+    let one_way = size_of::<Mutex<Links>>() + size_of::<Links>() + 3 * params.m / 2 * size_of::<Entry>();
+    let linked = pairs * (2 * size_of::<(usize, u32, Entry)>() + one_way);
+    (workers * count / 4 + linked).max(5 * count)
+}
+
 /// A worker's memory.
 struct Builder<P> {
     walker: Walker,

@@ -6,7 +6,7 @@
 //!
 //! Rejected: a second level over the centroids. At 4,096 × 128 all codes take 9 µs, and every level loses lists.
 
-use super::floats::{Panel, Scratch};
+use super::floats::{self, Panel, Scratch};
 use super::kmeans::{BLOCK, Near, least, lock};
 use super::scan::Best;
 use crate::executor::Executor;
@@ -243,7 +243,11 @@ impl Centroids {
     }
 
     pub(crate) fn owned_bytes(&self) -> usize {
-        let bf16 = self.vectors.len() * 2;
-        self.vectors.len() * 4 + bf16 + self.codes.len() + self.halves.len() * 8 + self.dim * 8
+        Self::bytes_of(self.dim, self.len())
+    }
+
+    /// What `count` centroids hold: floats, bf16, signed bytes, two halved norms and a norm each, and the origin twice.
+    pub(super) fn bytes_of(dim: usize, count: usize) -> usize {
+        count * (4 * dim + floats::row_bytes(dim) + dim.next_multiple_of(ALIGN) + 12) + 8 * dim
     }
 }

@@ -26,6 +26,17 @@ struct Rounded {
     norms: Vec<f32>,
 }
 
+/// Bytes of a vector as bf16.
+pub(super) fn row_bytes(dim: usize) -> usize {
+    2 * dim.next_multiple_of(ALIGN / 2)
+}
+
+/// Bytes that a worker compares vectors with `centroids` centroids in.
+pub(super) fn scratch_bytes(dim: usize, centroids: usize) -> usize {
+    let panel = (PANEL_BYTES / row_bytes(dim)).clamp(QUERIES, PANEL_ROWS).min(centroids);
+    QUERIES * (4 * panel + row_bytes(dim))
+}
+
 impl Rounded {
     fn new(dim: usize) -> Self {
         Rounded { dim, wide: dim.next_multiple_of(ALIGN / 2), rows: Column::new(), norms: Vec::new() }

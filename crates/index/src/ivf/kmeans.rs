@@ -15,6 +15,7 @@
 //! Rejected: penalties on large lists. They have to be kept for every later assignment and make the probed lists the
 //! wrong ones; and a sample's largest lists shrink by reseating just as well.
 
+use super::floats;
 use crate::executor::Executor;
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
@@ -77,6 +78,15 @@ pub(super) struct Plan {
     pub(super) lists: usize,
     pub(super) iterations: usize,
     pub(super) seed: u64,
+}
+
+/// What clustering `count` points of `width` dimensions takes besides them: their places and costs, the lists' members,
+/// centroids as they are and as they are compared.
+pub(super) fn bytes(count: usize, width: usize, lists: usize, workers: usize) -> usize {
+    let compared = floats::row_bytes(width) + 2 * size_of::<f32>();
+    count * (2 * size_of::<Near>() + size_of::<u32>())
+        + lists * (4 * width + compared + 4 * size_of::<usize>())
+        + workers * floats::scratch_bytes(width, lists)
 }
 
 /// `plan.lists` centroids of `points`, row after row. Their first part should be a sample of them all. `proceed` hears the number of iterations done and may stop there.

@@ -444,6 +444,14 @@ impl Lists {
         &self.lists[list]
     }
 
+    /// About what `nlist` lists of `vectors` vectors hold that come at once: half a block of each is not used.
+    pub(crate) fn bytes_of(form: Form, nlist: usize, vectors: usize) -> usize {
+        let each = Chunk::layout(form, (vectors / nlist).max(1).next_multiple_of(BLOCK)).size();
+        let exact = each as f64 * (vectors as f64 / nlist as f64 + BLOCK as f64 / 2.0)
+            / (vectors / nlist).max(1).next_multiple_of(BLOCK) as f64;
+        nlist * (exact as usize + ALIGN / 2 + size_of::<Chunk>() + size_of::<List>())
+    }
+
     pub(crate) fn owned_bytes(&self) -> usize {
         self.lists.iter().map(|list| list.owned_bytes() + size_of::<List>()).sum()
     }

@@ -92,6 +92,21 @@ pub(crate) struct Params {
     pub(crate) seed: u64,
 }
 
+impl Params {
+    /// How codes lie in the lists.
+    fn form(self) -> Form {
+        match self.code {
+            ListCode::Rows { stride } => Form::Rows { stride },
+            ListCode::Pq4 { runs } => Form::Blocks { runs },
+        }
+    }
+
+    /// Vectors of the sample, if there are as many.
+    fn sample(self) -> usize {
+        (SAMPLE_BYTES / (2 * self.dim)).clamp(self.nlist * LEAST, self.nlist * SAMPLE)
+    }
+}
+
 /// Runs for `dim` dimensions: one for four, a multiple of four (a register holds four runs' tables), at most 256.
 pub(crate) fn default_runs(dim: usize) -> usize {
     (dim.div_ceil(4).next_multiple_of(4)).min(256).min(dim)
@@ -129,6 +144,35 @@ impl ListProbe {
 }
 
 impl Ivf {
+    /// About what lists of `count` vectors hold that come at once, with their centroids and prototypes.
+    pub(crate) fn bytes_of(params: Params, count: usize) -> usize {
+        let prototypes = match params.code {
+            ListCode::Rows { .. } => 0,
+            ListCode::Pq4 { .. } => 16 * 4 * params.dim,
+        };
+        let lists = Lists::bytes_of(params.form(), params.nlist, count);
+        lists + Centroids::bytes_of(params.dim, params.nlist) + prototypes
+    }
+
+    /// What `train` takes with `count` vectors.
+    pub(crate) fn train_bytes(params: Params, count: usize, workers: usize) -> usize {
+        let Params { dim, nlist, .. } = params;
+        let sample = params.sample().min(count);
+        let points = sample * (size_of::<usize>() + floats::row_bytes(dim) + size_of::<f32>());
+        let part = sample.min(PROTOTYPE_SAMPLE) * dim * size_of::<f32>();
+        let prototypes = match params.code {
+            ListCode::Rows { .. } => 0,
+            ListCode::Pq4 { runs } => part + runs * dim * 4 + Centroids::bytes_of(dim, nlist),
+        };
+        part + prototypes.max(points + kmeans::bytes(sample, dim, nlist, workers))
+    }
+
+    /// What `workers` need to assign vectors and to write their codes.
+    pub(crate) fn assign_bytes(params: Params, workers: usize) -> usize {
+        workers * (4 * params.dim * kmeans::BLOCK + floats::scratch_bytes(params.dim, params.nlist))
+            + params.nlist * size_of::<&[u32]>()
+    }
+
     /// Learns centroids, and prototypes if the code needs them, from a sample of the `count` vectors of `source`.
     /// `proceed` hears how many of `ITERATIONS` are done and may stop there.
     pub(crate) fn train(
@@ -149,8 +193,7 @@ impl Ivf {
         {
             return Err(TrainError::Runs { runs, most: runs_most });
         }
-        let most = (SAMPLE_BYTES / (2 * dim)).clamp(nlist * LEAST, nlist * SAMPLE);
-        let rows = spread(count, most, seed);
+        let rows = spread(count, params.sample(), seed);
         let part = gather(source, dim, &every(&rows, PROTOTYPE_SAMPLE));
         let origin = floats::mean(&part, dim);
         let mut points = Floats::new(&origin, metric == Metric::Cosine, rows.len(), kernels)?;
@@ -162,18 +205,19 @@ impl Ivf {
         }
         let plan = Plan { lists: nlist, iterations: ITERATIONS, seed };
         let centroids = cluster(&points, plan, executor, proceed)?;
+        drop((points, rows));
         let centroids = Centroids::new(metric, centroids, origin, kernels)?;
-        let (book, form) = match code {
-            ListCode::Rows { stride } => (None, Form::Rows { stride }),
+        let book = match code {
+            ListCode::Rows { .. } => None,
             ListCode::Pq4 { runs } => {
                 let mut lists = vec![0; part.len() / dim];
                 let dense = Dense { vectors: &part, dim };
                 centroids.assign(&dense, 0, &mut lists, executor, &mut |_| ControlFlow::Continue(()));
                 let book = Codebook::train(&centroids, &part, &lists, runs, seed, executor);
-                (Some(Arc::new(book)), Form::Blocks { runs })
+                Some(Arc::new(book))
             }
         };
-        let lists = Lists::new(form, nlist);
+        let lists = Lists::new(params.form(), nlist);
         Ok(Ivf { kernels, centroids: Arc::new(centroids), book, lists })
     }
 
