@@ -92,6 +92,24 @@ pub(crate) fn ef_range() -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(1..=65_536)
 }
 
+/// A size: a number of bytes, or with a unit, of 1000 (kB, MB, GB) or 1024 (KiB, MiB, GiB).
+pub(crate) fn bytes(given: &str) -> Result<usize, String> {
+    let split = given.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(given.len());
+    let (number, unit) = given.split_at(split);
+    let unit = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "kib" => f64::from(1 << 10),
+        "mib" => f64::from(1 << 20),
+        "gib" => f64::from(1 << 30),
+        _ => return Err("not a size: write bytes, or 500MB, or 2GiB".to_owned()),
+    };
+    let number: f64 = number.parse().map_err(|_| "not a size: write bytes, or 500MB, or 2GiB".to_owned())?;
+    Ok((number * unit) as usize)
+}
+
 /// One of a closed set, by its name.
 fn one_of<T: Copy + Send + Sync + 'static>(
     all: &'static [T],

@@ -89,7 +89,7 @@ impl Bench {
         let (index, time) = match saved {
             Some(index) => (index, None),
             None => {
-                let (index, time) = build::build(params, set.as_vectors(), None, threads, None)?;
+                let (index, time) = build::build(params, set.as_vectors(), threads)?;
                 (index, Some(time))
             }
         };

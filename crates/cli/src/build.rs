@@ -1,6 +1,6 @@
 //! `lanewise build`: an index file from a vector file.
 
-use crate::arguments::{IndexArguments, ThreadsArgument};
+use crate::arguments::{IndexArguments, ThreadsArgument, bytes};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::{input, numbers, output, progress};
@@ -29,6 +29,9 @@ pub(crate) struct Build {
     ids: Option<PathBuf>,
     #[command(flatten)]
     index: IndexArguments,
+    /// Refuse an index that would take more memory while it is built, as 500MB or 2GiB; the file of vectors is not counted
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    memory_limit: Option<usize>,
     #[command(flatten)]
     threads: ThreadsArgument,
 }
@@ -44,7 +47,10 @@ impl Build {
 
         let interrupt = Interrupt::listen();
         let name = self.output.display();
-        let (index, time) = build(params, set.as_vectors(), ids.as_deref(), threads, Some(&interrupt))?;
+        let index = Index::new(params)?;
+        let need = index.predict(set.len(), ids.is_some(), threads.workers())?;
+        index.set_memory_limit(self.memory_limit);
+        let time = fill(&index, set.as_vectors(), ids.as_deref(), threads, Some(&interrupt))?;
         drop(set);
         interrupt.check(|| format!("interrupted before saving: {name} was not written"))?;
         let bytes = index.image().map_err(AddError::from)?.bytes();
@@ -77,6 +83,13 @@ impl Build {
         )?;
         writeln!(
             out,
+            "memory {} bytes, at most {} while it was built (predicted; {} are held)",
+            numbers::count(need.held),
+            numbers::count(need.peak),
+            numbers::count(index.owned_bytes())
+        )?;
+        writeln!(
+            out,
             "file {} bytes; {per_vector:.0} bytes/vector, of which the vector itself {raw}",
             numbers::count(bytes as usize)
         )?;
@@ -84,16 +97,26 @@ impl Build {
     }
 }
 
-/// An index of `vectors`, with a progress bar, and the time it took. An interrupt, where one is listened for, ends it.
+/// An index of `vectors`, with a progress bar, and the time it took.
 pub(crate) fn build(
     params: Params,
+    vectors: Vectors<'_>,
+    threads: Threads,
+) -> Result<(Index, Duration), Failure> {
+    let index = Index::new(params)?;
+    let time = fill(&index, vectors, None, threads, None)?;
+    Ok((index, time))
+}
+
+/// Adds `vectors` to `index`, with a progress bar; the time it took. An interrupt, where one is listened for, ends it.
+fn fill(
+    index: &Index,
     vectors: Vectors<'_>,
     ids: Option<&[i64]>,
     threads: Threads,
     interrupt: Option<&Interrupt>,
-) -> Result<(Index, Duration), Failure> {
-    let index = Index::new(params)?;
-    let bar = progress::bar("building", vectors.count(params.dim));
+) -> Result<Duration, Failure> {
+    let bar = progress::bar("building", vectors.count(index.params().dim));
     let mut proceed = |done: usize| {
         bar.set_position(done as u64);
         if interrupt.is_some_and(Interrupt::asked) {
@@ -105,7 +128,7 @@ pub(crate) fn build(
     let (added, time) = timed(|| index.add(vectors, ids, &threads, &mut proceed));
     bar.finish_and_clear();
     match added {
-        Ok(_) => Ok((index, time)),
+        Ok(_) => Ok(time),
         Err(AddError::Cancelled { added, total }) => Err(Failure::Interrupted(format!(
             "interrupted after {} of {} vectors: nothing was written",
             numbers::count(added),

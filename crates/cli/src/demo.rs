@@ -57,7 +57,7 @@ impl Demo {
         let (vectors, queries) = (VectorSet::floats(dim, vectors), VectorSet::floats(dim, queries));
         say("finding the exact neighbours");
         let truth = Truth::compute(params, vectors.as_vectors(), queries.as_vectors(), bench::K, threads)?;
-        let (index, time) = build::build(params, vectors.as_vectors(), None, threads, None)?;
+        let (index, time) = build::build(params, vectors.as_vectors(), threads)?;
         drop(vectors);
 
         writeln!(

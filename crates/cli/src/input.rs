@@ -49,7 +49,7 @@ pub(crate) fn queries(path: &Path, dim: usize, metric: Metric, dtype: Dtype) -> 
 
 /// Opens a saved index that has something to find.
 pub(crate) fn index(path: &Path) -> Result<Index, Failure> {
-    let index = lanewise_engine::open(path)?;
+    let index = lanewise_engine::open(path, None)?;
     if index.is_empty() {
         return Err(Failure::Failed(format!(
             "{}: the index holds no vectors: build one that does",

@@ -1,6 +1,6 @@
 //! Index files: written whole or not at all, opened by memory map.
 
-use lanewise_index::{FileBytes, FormatError, Index};
+use lanewise_index::{FileBytes, FormatError, Index, Need};
 use memmap2::Mmap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,6 +16,8 @@ pub enum FileError {
     Io { path: PathBuf, error: io::Error },
     #[error("{}: {error}", path.display())]
     Format { path: PathBuf, error: FormatError },
+    #[error("{}: memory_limit={limit}, and opening it takes {needs} bytes: raise the limit", path.display())]
+    Limit { path: PathBuf, limit: usize, needs: usize },
 }
 
 /// Saves `index` as the file `path`, which holds either what it held before or all of the index, whatever happens: the
@@ -81,11 +83,38 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Opens the index in the file `path` by memory map: all of it is checked once, then read in place. The file must not be
-/// changed while the index lives; [`save`] replaces a file and never changes one.
+/// changed while the index lives; [`save`] replaces a file and never changes one. What it takes besides the file is kept
+/// within `memory_limit`, which becomes the index's own.
 ///
 /// # Errors
-/// What the system says, and what is wrong with the contents.
-pub fn open(path: &Path) -> Result<Index, FileError> {
+/// What the system says, what is wrong with the contents, and if the limit is too small.
+pub fn open(path: &Path, memory_limit: Option<usize>) -> Result<Index, FileError> {
+    let bytes = map(path)?;
+    let at = |error| FileError::Format { path: path.to_owned(), error };
+    if let Some(limit) = memory_limit {
+        let needs = Index::predict_open((*bytes).as_ref()).map_err(at)?.peak;
+        if needs > limit {
+            return Err(FileError::Limit { path: path.to_owned(), limit, needs });
+        }
+    }
+    let index = Index::open(bytes).map_err(at)?;
+    index.set_memory_limit(memory_limit);
+    Ok(index)
+}
+
+/// What opening the file `path` takes besides the file itself, whose length comes along.
+///
+/// # Errors
+/// As [`open`].
+pub fn predict_open(path: &Path) -> Result<(usize, Need), FileError> {
+    let bytes = map(path)?;
+    let file: &[u8] = (*bytes).as_ref();
+    let need =
+        Index::predict_open(file).map_err(|error| FileError::Format { path: path.to_owned(), error })?;
+    Ok((file.len(), need))
+}
+
+fn map(path: &Path) -> Result<FileBytes, FileError> {
     let at = |error| FileError::Io { path: path.to_owned(), error };
     // Asked before it is opened: opening a pipe would wait for a writer.
     let metadata = fs::metadata(path).map_err(at)?;
@@ -94,11 +123,9 @@ pub fn open(path: &Path) -> Result<Index, FileError> {
     }
     let file = File::open(path).map_err(at)?;
     let metadata = file.metadata().map_err(at)?;
-    let bytes: FileBytes = if metadata.len() == 0 {
-        Arc::new(Vec::new())
-    } else {
-        // SAFETY: the contents are only read; that nobody changes them meanwhile is the caller's part, as said above.
-        Arc::new(unsafe { Mmap::map(&file) }.map_err(at)?)
-    };
-    Index::open(bytes).map_err(|error| FileError::Format { path: path.to_owned(), error })
+    if metadata.len() == 0 {
+        return Ok(Arc::new(Vec::new()));
+    }
+    // SAFETY: the contents are only read; that nobody changes them meanwhile is the caller's part, as `open` says.
+    Ok(Arc::new(unsafe { Mmap::map(&file) }.map_err(at)?))
 }

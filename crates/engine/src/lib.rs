@@ -4,7 +4,7 @@ mod file;
 mod search;
 mod threads;
 
-pub use file::{FileError, open, save};
+pub use file::{FileError, open, predict_open, save};
 pub use lanewise_index as index;
 pub use lanewise_kernels as kernels;
 pub use lanewise_topology as topology;

@@ -110,9 +110,8 @@ impl Coded {
             let growth = Growth { held: all * stride, replaced };
             return Part { growth, learning: train_bytes(code, space, all), filling: 0 };
         }
-        let growth = coded.map_or(Growth::default(), |coded| {
-            coded.rows.growth((all - coded.count) * coded.coder.stride())
-        });
+        let growth = coded
+            .map_or(Growth::default(), |coded| coded.rows.growth((all - coded.count) * coded.coder.stride()));
         Part { growth, ..Part::default() }
     }
 

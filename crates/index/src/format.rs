@@ -16,6 +16,7 @@ use crate::listed::{Listed, list_params};
 use crate::memory::{Column, FileBytes, Plain};
 use crate::params::{Kind, NLIST, Params};
 use crate::pool::IDS;
+use crate::predict::Need;
 use crate::space::{Compare, Space};
 use crate::vectors::{Dtype, Metric};
 use crc_fast::{CrcAlgorithm, Digest, checksum};
@@ -174,6 +175,21 @@ impl Index {
         let sum = crc(&header[..HEADER - 4]);
         header[HEADER - 4..].copy_from_slice(&sum.to_le_bytes());
         Ok(Image { writer, packed, header })
+    }
+
+    /// What opening a file's contents takes besides them, from their header alone: centroids made ready, and for a moment
+    /// a byte a vector.
+    ///
+    /// # Errors
+    /// If they do not begin as an index of a version that can be read.
+    pub fn predict_open(file: &[u8]) -> Result<Need, FormatError> {
+        let Header { params, count, table, .. } = Header::read(file)?;
+        let length = |section: usize| table.get(section).map_or(0, |entry| entry.1 as usize);
+        let (removed, nlist) = (length(7), length(11) / 4);
+        let lists = if nlist == 0 || nlist > NLIST { 0 } else { Listed::open_bytes(&params, nlist) };
+        let seen = if nlist == 0 { 0 } else { count };
+        let held = removed.saturating_add(lists);
+        Ok(Need { held, peak: held.saturating_add(removed.max(seen)) })
     }
 
     /// Opens a file's contents, which are read in place for as long as the index lives.

@@ -104,6 +104,11 @@ fn nlist_for(count: usize) -> usize {
     (4 * count.isqrt()).clamp(16, NLIST)
 }
 
+/// Bytes of the rotated centroids.
+fn rotated_bytes(params: &Params, nlist: usize) -> usize {
+    if matches!(params.code, Code::I4 | Code::Bits) { size_of::<f32>() * nlist * params.dim } else { 0 }
+}
+
 /// What `ivf` is told to make.
 pub(crate) fn list_params(
     params: &Params,
@@ -206,8 +211,8 @@ impl Listed {
         // A worker assigns a block; each vector has a list, and is then sorted by it.
         let filling = 12 * if learns { all } else { more } + Ivf::assign_bytes(list_params, workers);
         if learns {
-            let residuals = if matches!(params.code, Code::I4 | Code::Bits) { 4 * nlist * space.dim } else { 0 };
-            let growth = Growth { held: Ivf::bytes_of(list_params, all) + residuals, replaced: held };
+            let lists = Ivf::bytes_of(list_params, all) + rotated_bytes(params, nlist);
+            let growth = Growth { held: lists, replaced: held };
             let code = if coded { coded::train_bytes(params.code, space, all) } else { 0 };
             let learning = code.max(Ivf::train_bytes(list_params, all, workers));
             return Part { growth, learning, filling };
@@ -215,6 +220,11 @@ impl Listed {
         let Some(listed) = listed else { return Part::default() };
         let added = Lists::bytes_of(listed.ivf.lists().form(), nlist, more);
         Part { growth: Growth { held: held + added, replaced: 0 }, learning: 0, filling }
+    }
+
+    /// What `nlist` lists hold whose vectors lie in an opened file.
+    pub(crate) fn open_bytes(params: &Params, nlist: usize) -> usize {
+        Ivf::open_bytes(params.dim, nlist) + rotated_bytes(params, nlist)
     }
 
     /// Lists of all vectors of `space`; none if these are copies of one, which no code tells apart.
@@ -413,7 +423,8 @@ impl Listed {
     }
 
     pub(crate) fn owned_bytes(&self) -> usize {
-        let rotated = if let Held::Residuals(_, centroids) = &self.held { size_of_val(&**centroids) } else { 0 };
+        let rotated =
+            if let Held::Residuals(_, centroids) = &self.held { size_of_val(&**centroids) } else { 0 };
         self.ivf.lists().owned_bytes() + self.ivf.centroids().owned_bytes() + rotated
     }
 }

@@ -32,6 +32,15 @@ pub(crate) fn seed(given: Given<'_, '_>) -> PyResult<u64> {
     integer("seed", given)
 }
 
+pub(crate) fn n(given: Given<'_, '_>) -> PyResult<usize> {
+    integer("n", given)
+}
+
+/// Bytes; `None`: no limit.
+pub(crate) fn memory_limit(given: Given<'_, '_>) -> PyResult<Option<usize>> {
+    if given.is_none() { Ok(None) } else { integer("memory_limit", given).map(Some) }
+}
+
 pub(crate) fn k(given: Given<'_, '_>) -> PyResult<usize> {
     integer("k", given)
 }

@@ -45,6 +45,7 @@ impl Failure {
             Failure::Remove(RemoveError::Memory(error)) => PyMemoryError::new_err(error.to_string()),
             Failure::Remove(error) => class(py, "Error", (error.to_string(),)),
             Failure::File(FileError::Io { path, error }) => system(py, &path, &error),
+            Failure::File(error @ FileError::Limit { .. }) => PyMemoryError::new_err(error.to_string()),
             Failure::File(FileError::Format {
                 error: FormatError::Parameters(CreateError::Isa(error)),
                 ..
@@ -116,7 +117,7 @@ fn add(py: Python<'_>, error: &AddError) -> PyErr {
             argument(py, "ids", message)
         }
         AddError::Code(_) => argument(py, "code", message),
-        AddError::Memory(_) => PyMemoryError::new_err(message),
+        AddError::Memory(_) | AddError::Limit { .. } => PyMemoryError::new_err(message),
         AddError::Cancelled { .. } | AddError::Broken(_) => class(py, "Error", (message,)),
     }
 }

@@ -8,7 +8,8 @@ use crate::{arguments, arrays};
 use lanewise_engine as engine;
 use lanewise_engine::Threads;
 use lanewise_engine::index::{
-    AddError, Code, Counts, Dtype, Executor, Index as Inner, Kind, Metric, Params, Reader, Search, Vectors,
+    AddError, Code, Counts, Dtype, Executor, Index as Inner, Kind, Metric, Need, Params, Reader, Search,
+    Vectors,
 };
 use numpy::PyArray1;
 use numpy::prelude::*;
@@ -37,6 +38,7 @@ use std::time::{Duration, Instant};
 /// nlist: IVF, number of lists, up to 65536; 0: about four times the square root of the number of vectors. Lists are made
 ///     by the first add() that leaves enough vectors, at least 1024 or 8 a list (searches are exact till then), and anew
 ///     once there are 16 times as many.
+/// memory_limit: the most bytes that the index may take, with what it takes while vectors are added; see memory_limit.
 /// seed: what the layers of HNSW, the samples of lists and the rotations of codes are drawn from. Same vectors, parameters, calls and seed give the same index, at any
 ///     number of threads.
 ///
@@ -63,8 +65,8 @@ struct Found {
 impl Index {
     #[new]
     #[pyo3(
-        signature = (dim, metric=None, dtype=Dtype::F32, kind=Kind::Hnsw, code=Code::None, m=16, ef_construction=200, seed=0, nlist=0),
-        text_signature = "(dim, metric=None, dtype='f32', kind='hnsw', code='none', m=16, ef_construction=200, seed=0, nlist=0)"
+        signature = (dim, metric=None, dtype=Dtype::F32, kind=Kind::Hnsw, code=Code::None, m=16, ef_construction=200, seed=0, nlist=0, *, memory_limit=None),
+        text_signature = "(dim, metric=None, dtype='f32', kind='hnsw', code='none', m=16, ef_construction=200, seed=0, nlist=0, *, memory_limit=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
     fn new(
@@ -78,29 +80,88 @@ impl Index {
         #[pyo3(from_py_with = arguments::ef_construction)] ef_construction: usize,
         #[pyo3(from_py_with = arguments::seed)] seed: u64,
         #[pyo3(from_py_with = arguments::nlist)] nlist: usize,
+        #[pyo3(from_py_with = arguments::memory_limit)] memory_limit: Option<usize>,
     ) -> PyResult<Self> {
         let usual = if dtype == Dtype::Bits { Metric::Hamming } else { Metric::L2 };
         let metric = metric.unwrap_or(usual);
         let params = Params { dim, metric, dtype, kind, code, m, ef_construction, nlist, seed };
-        Inner::new(params).map(Index::from).map_err(|error| Failure::Create(error).raise(py))
+        let inner = Inner::new(params).map_err(|error| Failure::Create(error).raise(py))?;
+        inner.set_memory_limit(memory_limit);
+        Ok(inner.into())
     }
 
     /// Opens an index that save() wrote.
     ///
     /// path: str or os.PathLike.
+    /// memory_limit: as for Index(): bytes besides those of the file.
     ///
     /// All of the file is checked, then it is read in place by memory map, so that opening copies nothing. The file must
     /// not be changed while the index lives; save() replaces files and never changes one.
     ///
     /// Raises OSError (FileNotFoundError and so on), FormatError (damaged, no index, or of a newer version), IsaError.
     #[classmethod]
+    #[pyo3(signature = (path, *, memory_limit=None))]
     fn open(
         class: &Bound<'_, PyType>,
         #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = arguments::memory_limit)] memory_limit: Option<usize>,
     ) -> PyResult<Self> {
         let py = class.py();
-        let opened = py.detach(|| engine::open(&path));
+        let opened = py.detach(|| engine::open(&path, memory_limit));
         opened.map(Index::from).map_err(|error| Failure::File(error).raise(py))
+    }
+
+    /// What open() would take, as a dict: file_bytes, read in place and shared with other processes; memory_bytes, what
+    /// the index would hold besides; peak_bytes, the most of that while it is opened. Reads the file's header only.
+    ///
+    /// path: str or os.PathLike.
+    ///
+    /// Raises OSError, FormatError.
+    #[staticmethod]
+    fn predict_open<'py>(
+        py: Python<'py>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let predicted = engine::predict_open(&path).map_err(|error| Failure::File(error).raise(py))?;
+        let need = needed(py, predicted.1)?;
+        need.set_item("file_bytes", predicted.0)?;
+        Ok(need)
+    }
+
+    /// What adding n vectors in one call would take, as a dict: memory_bytes, what the index would hold then (as
+    /// info()["memory_bytes"] says it); peak_bytes, the most it would hold on the way there. Within 5 % from some
+    /// megabytes on. The array that add() is given is not counted.
+    ///
+    /// n: number of vectors.
+    /// ids: whether they would come with ids.
+    /// num_threads: as for add().
+    ///
+    /// Raises ArgumentError, DtypeError.
+    #[pyo3(signature = (n, *, ids=false, num_threads=None))]
+    fn predict_add<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arguments::n)] n: usize,
+        ids: bool,
+        #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let workers = Threads::new(num_threads).workers();
+        let need = py.detach(|| change(&self.inner, |index| Ok(index.predict(n, ids, workers)?)));
+        needed(py, need.map_err(|error| error.raise(py))?)
+    }
+
+    /// The most bytes that the index may take, or None. An add() or upsert() that would take more, by what predict_add()
+    /// says, raises MemoryError with the numbers and changes nothing; the memory of removed vectors is given back only
+    /// where there is room for a copy of the others. What readers of an earlier state keep alive is not counted, nor is an
+    /// opened file. May be set at any time; what the index holds already stays.
+    #[getter]
+    fn memory_limit(&self) -> Option<usize> {
+        self.inner.memory_limit()
+    }
+
+    #[setter]
+    fn set_memory_limit(&self, #[pyo3(from_py_with = arguments::memory_limit)] memory_limit: Option<usize>) {
+        self.inner.set_memory_limit(memory_limit);
     }
 
     /// Writes the index to a file, for Index.open().
@@ -410,6 +471,13 @@ impl Index {
     fn repair_if_due(&self, py: Python<'_>, num_threads: Option<NonZeroUsize>) -> PyResult<()> {
         if self.inner.repair_due() { self.repair(py, num_threads) } else { Ok(()) }
     }
+}
+
+fn needed(py: Python<'_>, need: Need) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("memory_bytes", need.held)?;
+    dict.set_item("peak_bytes", need.peak)?;
+    Ok(dict)
 }
 
 impl From<Inner> for Index {

@@ -14,6 +14,17 @@ fn run_within(folder: &Folder, mebibytes: usize, args: &str) -> Ended {
 }
 
 #[test]
+fn a_memory_limit_is_refused_before_anything_is_built() {
+    let folder = Folder::with_vectors();
+    folder
+        .run("build x.npy -o i --memory-limit 100kB")
+        .error(1, &["memory_limit=100000", "500 in all", "raise the limit"]);
+    assert_eq!(folder.names(), ["q.npy", "x.npy"]);
+    folder.run("build x.npy -o i --memory-limit 0.5GiB").ok();
+    folder.run("build x.npy -o j --memory-limit much").error(2, &["--memory-limit", "2GiB"]);
+}
+
+#[test]
 fn vectors_that_do_not_fit_are_refused() {
     let folder = Folder::new();
     let mebi = 1 << 20;

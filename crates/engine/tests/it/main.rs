@@ -73,7 +73,7 @@ fn a_saved_index_opens() {
     let built = index(300, &Inline);
     save(&built, &path).unwrap();
     save(&built, &path).unwrap();
-    let opened = open(&path).unwrap();
+    let opened = open(&path, None).unwrap();
     assert!(opened.image().unwrap().pieces().eq(built.image().unwrap().pieces()));
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["a.lanewise"]);
@@ -109,7 +109,7 @@ fn a_name_that_is_taken_is_passed_over() {
     }
     let path = folder.path().join("a");
     save(&index(10, &Inline), &path).unwrap();
-    assert_eq!(open(&path).unwrap().len(), 10);
+    assert_eq!(open(&path, None).unwrap().len(), 10);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 201);
 }
 
@@ -122,7 +122,7 @@ fn what_is_no_file_is_left_alone() {
     let path = folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
     assert!(matches!(save(&index(10, &Inline), &path), Err(FileError::Io { .. })));
-    assert!(matches!(open(&path), Err(FileError::Io { .. })));
+    assert!(matches!(open(&path, None), Err(FileError::Io { .. })));
     assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
     // A name as long as names may be: the temporary one is not longer.
     let long = folder.path().join("x".repeat(255));
@@ -135,12 +135,12 @@ fn what_is_no_index_is_named() {
     for (name, contents) in [("empty", &b""[..]), ("text", b"hello"), ("short", b"LANEWISE\x01\0\0\0")] {
         let path = folder.path().join(name);
         fs::write(&path, contents).unwrap();
-        let error = open(&path).err().expect("refused");
+        let error = open(&path, None).err().expect("refused");
         assert!(matches!(error, FileError::Format { .. }), "{error}");
         assert!(error.to_string().contains(name), "{error}");
     }
-    assert!(matches!(open(&folder.path().join("none")), Err(FileError::Io { .. })));
-    assert!(matches!(open(folder.path()), Err(FileError::Io { .. })));
+    assert!(matches!(open(&folder.path().join("none"), None), Err(FileError::Io { .. })));
+    assert!(matches!(open(folder.path(), None), Err(FileError::Io { .. })));
 }
 
 #[test]
@@ -154,11 +154,11 @@ fn an_opened_index_can_be_extended() {
         let mut go_on = |_| ControlFlow::Continue(());
         built.add(Vectors::F32(first), None, &Inline, &mut go_on).unwrap();
         save(&built, &path).unwrap();
-        let opened = open(&path).unwrap();
+        let opened = open(&path, None).unwrap();
         opened.add(Vectors::F32(second), None, &threads(2), &mut go_on).unwrap();
         assert_eq!(opened.len(), 500);
         save(&opened, &path).unwrap();
-        assert_eq!(open(&path).unwrap().len(), 500);
+        assert_eq!(open(&path, None).unwrap().len(), 500);
     }
 }
 
@@ -172,7 +172,7 @@ fn a_link_is_followed() {
     std::os::unix::fs::symlink(&file, &link).unwrap();
     save(&index(20, &Inline), &link).unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(open(&file).unwrap().len(), 20);
+    assert_eq!(open(&file, None).unwrap().len(), 20);
 }
 
 /// Ends the other threads of a test when its own panics, which would wait for it for ever.

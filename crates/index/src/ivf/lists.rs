@@ -446,10 +446,14 @@ impl Lists {
 
     /// About what `nlist` lists of `vectors` vectors hold that come at once: half a block of each is not used.
     pub(crate) fn bytes_of(form: Form, nlist: usize, vectors: usize) -> usize {
-        let each = Chunk::layout(form, (vectors / nlist).max(1).next_multiple_of(BLOCK)).size();
-        let exact = each as f64 * (vectors as f64 / nlist as f64 + BLOCK as f64 / 2.0)
-            / (vectors / nlist).max(1).next_multiple_of(BLOCK) as f64;
-        nlist * (exact as usize + ALIGN / 2 + size_of::<Chunk>() + size_of::<List>())
+        let block = Chunk::layout(form, BLOCK).size();
+        let blocks = vectors as f64 / nlist as f64 / BLOCK as f64 + 0.5;
+        nlist * (block as f64 * blocks) as usize + Self::open_bytes(nlist)
+    }
+
+    /// What `nlist` lists hold besides their vectors.
+    pub(crate) fn open_bytes(nlist: usize) -> usize {
+        nlist * (size_of::<Chunk>() + size_of::<List>())
     }
 
     pub(crate) fn owned_bytes(&self) -> usize {

@@ -154,6 +154,11 @@ impl Ivf {
         lists + Centroids::bytes_of(params.dim, params.nlist) + prototypes
     }
 
+    /// What `nlist` lists hold whose vectors lie in an opened file.
+    pub(crate) fn open_bytes(dim: usize, nlist: usize) -> usize {
+        Centroids::bytes_of(dim, nlist) + Lists::open_bytes(nlist)
+    }
+
     /// What `train` takes with `count` vectors.
     pub(crate) fn train_bytes(params: Params, count: usize, workers: usize) -> usize {
         let Params { dim, nlist, .. } = params;
