@@ -240,6 +240,11 @@ impl Compare for Coded {
         self.coder.keys_of(probe, &self.rows, self.count, ids, keys);
     }
 
+    #[inline]
+    fn keys_from(&self, probe: &CodeProbe, first: usize, keys: &mut [i32]) {
+        self.coder.keys_from(probe, &self.rows, self.count, first, keys);
+    }
+
     fn load(&self, id: u32, probe: &mut CodeProbe) {
         let stride = self.coder.stride();
         self.coder.load(&self.rows[id as usize * stride..][..stride], probe);

@@ -1,9 +1,9 @@
-//! Exact search: every vector is compared. Several queries go through a block of rows together, so that a block is read
+//! Comparing every vector, or every code. Several queries go through a block of rows together, so that a block is read
 //! from memory once.
 
 use crate::filter::Accept;
 use crate::pool::{Entry, Pool};
-use crate::space::{Compare, Probe, Space};
+use crate::space::Compare;
 
 /// Rows that are compared before the next query's turn: at 3 KiB a row they still fit an L2 cache.
 const BLOCK: usize = 128;
@@ -12,9 +12,9 @@ const BLOCK: usize = 128;
 const MANY: usize = 1024;
 
 /// The `k` nearest of all accepted vectors for each probe, into the pool of the same place; how many were compared.
-pub(crate) fn search(
-    space: &Space,
-    probes: &[Probe],
+pub(crate) fn search<C: Compare>(
+    space: &C,
+    probes: &[C::Probe],
     k: usize,
     pools: &mut [Pool],
     accept: &impl Accept,
@@ -37,9 +37,9 @@ pub(crate) fn search(
 }
 
 /// As `search`, among `rows` alone.
-pub(crate) fn search_among(
-    space: &Space,
-    probes: &[Probe],
+pub(crate) fn search_among<C: Compare>(
+    space: &C,
+    probes: &[C::Probe],
     k: usize,
     pools: &mut [Pool],
     rows: impl Iterator<Item = u32>,

@@ -8,7 +8,7 @@ use crate::vectors::{Dtype, Metric};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// By comparing every vector: exact.
+    /// By comparing every vector: exact. With a code, by comparing every code.
     Flat = 0,
     /// By walking a graph (HNSW): approximate, in time that hardly grows with the number of vectors.
     Hnsw = 1,

@@ -29,6 +29,16 @@ pub enum Plan {
     FilteredGraph,
     /// The lists nearest to the query are scanned; the more of them, the fewer vectors pass the filter.
     Lists,
+    /// The codes of all vectors that may be results are compared, and the best by code ordered by the vectors.
+    Codes,
+}
+
+/// Comparing codes pays where no more than one in so many is compared again by its vector, at a random place.
+const RESCORED_SHARE: usize = 8;
+
+/// The plan without a graph, where `wanted` of `matches` vectors are to be ordered by the vectors after their codes.
+pub(crate) fn by_code(matches: usize, wanted: usize) -> Plan {
+    if wanted.saturating_mul(RESCORED_SHARE) <= matches { Plan::Codes } else { Plan::Exact }
 }
 
 /// Vectors compared in order, as lists have them, for one at a random place.
@@ -78,6 +88,13 @@ mod tests {
         assert_eq!(probes(1000, 1000, 10, 100, 40), Some(40));
         // Centroids alone are more than the vectors.
         assert_eq!(probes(10, 10, 1, 16, 64), None);
+    }
+
+    #[test]
+    fn codes_are_scanned_where_few_are_compared_again() {
+        assert_eq!(by_code(1000, 125), Plan::Codes);
+        assert_eq!(by_code(1000, 126), Plan::Exact);
+        assert_eq!(by_code(10, usize::MAX), Plan::Exact);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Searching an index as it was at one moment.
 
 use crate::code::CodeProbe;
+use crate::coded::Coded;
 use crate::error::SearchError;
 use crate::filter::{Everything, Filter};
 use crate::flat;
@@ -76,6 +77,11 @@ impl Search<'_> {
     }
 }
 
+/// Candidates by code for `k` results: `usual` for each, where the search does not say.
+fn candidates(k: usize, search: &Search<'_>, usual: usize) -> usize {
+    (k as f32 * search.oversample.unwrap_or(usual as f32)).ceil() as usize
+}
+
 /// The results of one query, nearest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Neighbors {
@@ -100,6 +106,8 @@ pub struct Counts {
     pub filtered_graph: u64,
     /// Queries answered by [`Plan::Lists`].
     pub lists: u64,
+    /// Queries answered by [`Plan::Codes`].
+    pub codes: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -110,6 +118,7 @@ impl std::ops::AddAssign for Counts {
         self.graph += more.graph;
         self.filtered_graph += more.filtered_graph;
         self.lists += more.lists;
+        self.codes += more.codes;
     }
 }
 
@@ -119,7 +128,7 @@ pub struct Scratch {
     walker: Walker,
     probes: Vec<Probe>,
     pools: Vec<Pool>,
-    code: CodeProbe,
+    codes: Vec<CodeProbe>,
     lists: ListScratch,
     floats: Vec<f32>,
     ids: Vec<u32>,
@@ -174,6 +183,9 @@ impl Reader {
             return if probes.is_some() { Plan::Lists } else { Plan::Exact };
         }
         let graph = !self.0.graph.base.is_empty();
+        if let Some(coded) = self.0.coded.as_ref().filter(|_| !graph) {
+            return plan::by_code(matches, candidates(k, search, coded.oversample()));
+        }
         plan::choose(self.0.space.len(), matches, search.filter.is_some(), k, ef, graph)
     }
 
@@ -189,7 +201,7 @@ impl Reader {
     ) -> Result<(Vec<Neighbors>, Counts), SearchError> {
         let count = self.check(queries, search)?;
         let plan = self.plan(search);
-        let State { space, listed, deleted, .. } = &*self.0;
+        let State { space, coded, listed, deleted, .. } = &*self.0;
         let live = (plan == Plan::Lists && search.filter.is_none() && deleted.count() > 0)
             .then(|| deleted.others(space.len()));
         let allowed =
@@ -198,7 +210,7 @@ impl Reader {
         let mut results = Vec::with_capacity(count);
         let mut counts = Counts::default();
         // Together only as many as share a block of rows while it is in cache.
-        let together = if plan == Plan::Exact { 32 } else { 1 };
+        let together = if matches!(plan, Plan::Exact | Plan::Codes) { 32 } else { 1 };
         for first in (0..count).step_by(together) {
             let range = first..count.min(first + together);
             let Scratch { walker, probes, .. } = &mut *scratch;
@@ -207,28 +219,71 @@ impl Reader {
                 space.prepare(queries.slice(space.dim, i..i + 1), probe);
             }
             walker.counts = Counts::default();
-            let walked = match (plan, listed) {
-                (Plan::Exact, _) => false,
-                (Plan::Lists, Some(listed)) => self.scan(scratch, listed, k, search, allowed),
-                _ => self.approximate(scratch, plan, k, search),
+            let walked = match (plan, listed, coded) {
+                (Plan::Lists, Some(listed), _) => self.scan(scratch, listed, k, search, allowed),
+                (Plan::Graph | Plan::FilteredGraph, ..) => self.approximate(scratch, plan, k, search),
+                _ => false,
             };
             counts += scratch.walker.counts;
             if walked {
                 results.push(self.neighbors(&scratch.walker.pool, k));
                 continue;
             }
+            if let (Plan::Codes, Some(coded)) = (plan, coded) {
+                counts += self.scan_codes(scratch, coded, (range.len(), k), search, &mut results);
+                continue;
+            }
             let Scratch { probes, pools, .. } = &mut *scratch;
-            pools.resize_with(range.len().max(pools.len()), Pool::default);
-            let (probes, pools) = (&probes[..range.len()], &mut pools[..range.len()]);
             counts.exact += range.len() as u64;
-            counts.distances += match (search.filter, self.0.deleted.count()) {
-                (Some(filter), _) => flat::search_among(space, probes, k, pools, filter.rows()),
-                (None, 0) => flat::search(space, probes, k, pools, &Everything),
-                (None, _) => flat::search(space, probes, k, pools, &self.0.deleted),
-            };
-            results.extend(pools.iter().map(|pool| self.neighbors(pool, k)));
+            counts.distances += self.compare_all(space, &probes[..range.len()], k, search, pools);
+            results.extend(pools[..range.len()].iter().map(|pool| self.neighbors(pool, k)));
         }
         Ok((results, counts))
+    }
+
+    /// Leaves the nearest `k` of all that may be results in the pool of each probe; how many were compared.
+    fn compare_all<C: Compare>(
+        &self,
+        space: &C,
+        probes: &[C::Probe],
+        k: usize,
+        search: &Search<'_>,
+        pools: &mut Vec<Pool>,
+    ) -> u64 {
+        pools.resize_with(probes.len().max(pools.len()), Pool::default);
+        let pools = &mut pools[..probes.len()];
+        match (search.filter, self.0.deleted.count()) {
+            (Some(filter), _) => flat::search_among(space, probes, k, pools, filter.rows()),
+            (None, 0) => flat::search(space, probes, k, pools, &Everything),
+            (None, _) => flat::search(space, probes, k, pools, &self.0.deleted),
+        }
+    }
+
+    /// Answers the first `queries` probes by comparing all codes and ordering the best by the stored vectors.
+    fn scan_codes(
+        &self,
+        scratch: &mut Scratch,
+        coded: &Coded,
+        (queries, k): (usize, usize),
+        search: &Search<'_>,
+        results: &mut Vec<Neighbors>,
+    ) -> Counts {
+        let Scratch { walker, probes, pools, codes, floats, ids, keys, .. } = scratch;
+        codes.resize_with(queries.max(codes.len()), CodeProbe::default);
+        for (probe, code) in probes.iter().zip(&mut codes[..queries]) {
+            self.0.space.probe_floats(probe, floats);
+            coded.coder.prepare(floats, code);
+        }
+        let wanted = candidates(k, search, coded.oversample());
+        walker.counts = Counts { codes: queries as u64, ..Counts::default() };
+        walker.counts.distances = self.compare_all(coded, &codes[..queries], wanted, search, pools);
+        for (probe, pool) in probes.iter().zip(&pools[..queries]) {
+            ids.clear();
+            ids.extend(pool.entries().iter().map(|e| e.id()));
+            self.rescore(walker, probe, ids, keys);
+            results.push(self.neighbors(&walker.pool, k));
+        }
+        walker.counts
     }
 
     /// Finds the nearest by the graph or the code for the first probe, in the walker's pool; whether they are `k`. If not
@@ -236,14 +291,15 @@ impl Reader {
     /// can tell.
     fn approximate(&self, scratch: &mut Scratch, plan: Plan, k: usize, search: &Search<'_>) -> bool {
         let State { space, coded, .. } = &*self.0;
-        let Scratch { walker, probes, code, floats, ids, keys, .. } = scratch;
+        let Scratch { walker, probes, codes, floats, ids, keys, .. } = scratch;
         let Some(coded) = coded else {
             return self.walk(walker, space, &probes[0], plan, (k, k), search);
         };
+        codes.resize_with(codes.len().max(1), CodeProbe::default);
+        let code = &mut codes[0];
         space.probe_floats(&probes[0], floats);
         coded.coder.prepare(floats, code);
-        let oversample = search.oversample.unwrap_or(coded.oversample() as f32);
-        let wanted = (k as f32 * oversample).ceil() as usize;
+        let wanted = candidates(k, search, coded.oversample());
         if !self.walk(walker, coded, code, plan, (k, wanted), search) {
             return false;
         }
@@ -269,8 +325,8 @@ impl Reader {
         let nlist = listed.ivf.lists().len();
         let few = plan::probes(space.len(), matches, k, search.nprobe, nlist);
         let Some(mut nprobe) = few else { return false };
-        let oversample = search.oversample.unwrap_or(listed.candidates() as f32);
-        let want = if listed.exact() { k } else { (k as f32 * oversample).ceil() as usize };
+        let usual = listed.candidates() as usize;
+        let want = if listed.exact() { k } else { candidates(k, search, usual) };
         space.probe_floats(&probes[0], floats);
         // Lists may be short, or what passes may lie in others: then more of them are scanned.
         loop {

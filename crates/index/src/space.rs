@@ -20,6 +20,8 @@ pub(crate) trait Compare: Sync {
     fn len(&self) -> usize;
     /// Keys of the distances between `probe` and each of `ids`, in order.
     fn keys_of(&self, probe: &Self::Probe, ids: &[u32], keys: &mut [i32]);
+    /// As `keys_of`, for the members from `first` on.
+    fn keys_from(&self, probe: &Self::Probe, first: usize, keys: &mut [i32]);
     /// The member `id` as a probe.
     fn load(&self, id: u32, probe: &mut Self::Probe);
     /// The distance that has `key`.
@@ -356,13 +358,6 @@ impl Space {
         if self.metric == Metric::L2 { l2 } else { dot }
     }
 
-    /// Keys of the distances between `probe` and the stored vectors `first..first + keys.len()`.
-    pub(crate) fn keys_from(&self, probe: &Probe, first: usize, keys: &mut [i32]) {
-        let rows = &self.rows[first * self.stride..][..keys.len() * self.stride];
-        self.compare(probe, rows, self.stride, keys);
-        self.finish(probe, keys, |i| self.corrections[first + i]);
-    }
-
     /// Bytes of a vector in a list: its row, or its bytes with what the inner product leaves out at the end.
     pub(crate) fn list_stride(&self) -> usize {
         if self.corrected() { (self.dim + 4).next_multiple_of(16) } else { self.stride }
@@ -498,6 +493,12 @@ impl Compare for Space {
     }
 
     /// By the bytes that are stored, but that floats of 16 bits are widened.
+    fn keys_from(&self, probe: &Probe, first: usize, keys: &mut [i32]) {
+        let rows = &self.rows[first * self.stride..][..keys.len() * self.stride];
+        self.compare(probe, rows, self.stride, keys);
+        self.finish(probe, keys, |i| self.corrections[first + i]);
+    }
+
     fn load(&self, id: u32, probe: &mut Probe) {
         let row = &self.rows[id as usize * self.stride..][..self.stride];
         match self.dtype {

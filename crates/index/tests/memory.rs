@@ -85,7 +85,6 @@ fn check(params: Params, parts: &[usize], own_ids: bool, workers: usize) {
             "{first} + {count} of {dim} {dtype:?} {kind:?} {code:?}, ids {own_ids}, {workers} workers: \
              held {held} ({held_off:+.1} %), peak {peak} ({peak_off:+.1} %)"
         );
-        println!("{text}");
         assert!(held_off.abs() <= 5.0 && peak_off.abs() <= 5.0, "{text}");
         if kind != Kind::Ivf {
             assert_eq!(need.held, index.owned_bytes(), "{text}");

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 /// dtype: what vectors are stored as: "f32", "f16" or "bf16" (floats of 16 bits, rounded as they enter), "i8" (signed
 ///     bytes), "u8" (unsigned bytes) or "bits".
 /// kind: "hnsw" (approximate, Malkov & Yashunin 2016), "ivf" (approximate, by the lists of the nearest centroids; built
-///     fastest) or "flat" (exact, by comparing all).
+///     fastest) or "flat" (exact, by comparing all; with a code all codes are compared, and the best by code ordered).
 /// code: what searches walk on: "none" (the vectors themselves), "i8" (a byte a dimension), "i4" (half a byte), "bits"
 ///     (RaBitQ) or, for kind "ivf", "pq4" (product quantization, half a byte for four dimensions). The best by code are then ordered by the vectors. Fitted to the vectors once there are 256; info()["code_report"] says what
 ///     recall it costs on a sample of them. Not for dtype "bits".
@@ -339,6 +339,7 @@ impl Index {
         plan.set_item("graph", found.counts.graph)?;
         plan.set_item("filtered_graph", found.counts.filtered_graph)?;
         plan.set_item("lists", found.counts.lists)?;
+        plan.set_item("codes", found.counts.codes)?;
         plan.set_item("distances", found.counts.distances)?;
         plan.set_item("hops", found.counts.hops)?;
         let shape = if batch.single { vec![found.k] } else { vec![batch.count, found.k] };

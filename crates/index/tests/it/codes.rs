@@ -2,11 +2,15 @@
 
 use crate::data::{Data, Scrambled, build, go_on, params, recall, search};
 use lanewise_index::{
-    AddError, Code, CodeError, CreateError, Dtype, Index, Inline, Kind, Metric, Params, Scratch, Search,
+    AddError, Code, CodeError, CreateError, Dtype, Index, Inline, Kind, Metric, Params, Plan, Reader,
+    Scratch, Search,
 };
 use std::ops::ControlFlow;
 
-const CODES: [(Kind, Code); 7] = [
+const CODES: [(Kind, Code); 10] = [
+    (Kind::Flat, Code::I8),
+    (Kind::Flat, Code::I4),
+    (Kind::Flat, Code::Bits),
     (Kind::Hnsw, Code::I8),
     (Kind::Hnsw, Code::I4),
     (Kind::Hnsw, Code::Bits),
@@ -86,6 +90,45 @@ fn the_same_bytes_and_answers_from_any_workers_and_from_a_file() {
         opened.add(queries.vectors(), None, &Inline, &mut go_on).unwrap();
         reference.add(queries.vectors(), None, &Inline, &mut go_on).unwrap();
         assert!(image(&opened) == image(&reference), "{code:?} after an add");
+    }
+}
+
+/// Flat with a code: all codes are compared, and few vectors; all vectors where that would be many. With and without a
+/// filter, whose matches alone are compared.
+#[test]
+fn a_flat_index_scans_codes_where_few_vectors_are_compared_again() {
+    let data = Data::clustered(Dtype::F16, 64, 2000, 431);
+    let queries = Data::clustered(Dtype::F16, 64, 40, 432);
+    let index = build(coded((Kind::Flat, Code::Bits), Dtype::F16, Metric::L2, 64), &data);
+    let exact = build(params(Dtype::F16, Metric::L2, 64, Kind::Flat), &data);
+    let mut scratch = Scratch::default();
+    index.remove(&[0, 5, 700]).unwrap();
+    exact.remove(&[0, 5, 700]).unwrap();
+    let (reader, exact) = (index.reader(), exact.reader());
+    let half = |reader: &Reader| reader.filter(|id| id % 2 == 1);
+    for filtered in [false, true] {
+        let (ours, theirs) = (half(&reader), half(&exact));
+        let matches = if filtered { ours.matches() } else { reader.len() };
+        for (k, oversample, plan) in [
+            (10, 8.0, Plan::Codes),
+            (10, (matches / 8 / 10) as f32, Plan::Codes),
+            (10, (matches / 8 / 10 + 1) as f32, Plan::Exact),
+            (matches, 1.0, Plan::Exact),
+        ] {
+            let how = Search { filter: filtered.then_some(&ours), ..Search::new(k).oversample(oversample) };
+            assert_eq!(reader.plan(&how), plan, "{k} {oversample}");
+            let (found, counts) = reader.search(queries.vectors(), &how, &mut scratch).unwrap();
+            let rescored = if plan == Plan::Codes { (k as f32 * oversample) as u64 } else { 0 };
+            assert_eq!(counts.codes, if plan == Plan::Codes { 40 } else { 0 });
+            // Without a filter rows of removed vectors are compared too, and passed over.
+            let scanned = if filtered { matches as u64 } else { 2000 };
+            assert_eq!(counts.distances, 40 * (scanned + rescored));
+            let truth = Search { filter: filtered.then_some(&theirs), ..Search::new(k) };
+            let truth = exact.search(queries.vectors(), &truth, &mut scratch).unwrap().0;
+            assert!(found.iter().all(|found| found.ids.len() == k.min(matches)));
+            let recall = recall(&found, &truth);
+            assert!(recall >= if plan == Plan::Codes { 0.95 } else { 1.0 }, "{recall} of {k}, {oversample}");
+        }
     }
 }
 

@@ -11,7 +11,7 @@ class Found(tuple[NDArray[np.int64], NDArray[np.float32]]):
 
     plan: how the queries were answered, and the work done. The number of queries by plan:
     "exact" (every vector that may be a result was compared), "graph", "filtered_graph"
-    (walked around vectors that fail the filter), "lists" (scanned); "distances" (vectors
+    (walked around vectors that fail the filter), "lists" (scanned), "codes" (all compared, the best ordered by the vectors); "distances" (vectors
     compared) and "hops" (graph nodes expanded), of all queries together.
     """
 
