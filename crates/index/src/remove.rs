@@ -21,9 +21,21 @@ impl Index {
     /// If there is no memory, or an earlier change panicked.
     pub fn remove(&self, ids: &[i64]) -> Result<usize, RemoveError> {
         let mut writer = self.writer()?;
-        writer.know()?;
-        let known = writer.rows.get_or_insert_default();
-        let rows: Vec<u32> = ids.iter().filter_map(|id| known.remove(id)).collect();
+        let rows = if writer.state.ids.is_empty() {
+            // Positions are ids: no map of them is needed, and one that a refused change left would be out of date.
+            writer.rows = None;
+            let State { space, deleted, .. } = &writer.state;
+            let live = |row: &u32| (*row as usize) < space.len() && !deleted.contains(*row);
+            let mut rows: Vec<u32> =
+                ids.iter().filter_map(|&id| u32::try_from(id).ok()).filter(live).collect();
+            rows.sort_unstable();
+            rows.dedup();
+            rows
+        } else {
+            writer.know()?;
+            let known = writer.rows.get_or_insert_default();
+            ids.iter().filter_map(|id| known.remove(id)).collect()
+        };
         writer.state.deleted = writer.state.deleted.with(&rows);
         self.publish(&writer);
         Ok(rows.len())

@@ -194,3 +194,19 @@ fn numbering_does_not_meet_ids_of_ones_own() {
     let more = index.add(data.vectors().slice(8, 4..8), None, &Inline, &mut go_on);
     assert_eq!(more.unwrap_err(), AddError::IdsMissing);
 }
+
+/// A refused upsert makes the map of ids; a removal by positions after it must not leave it as it was.
+#[test]
+fn a_removed_position_can_be_an_id_again() {
+    let index = Index::new(params(Dtype::F32, Metric::L2, 2, Kind::Hnsw)).unwrap();
+    let data = Data::clustered(Dtype::F32, 2, 5, 5);
+    index.add(data.vectors(), None, &Inline, &mut go_on).unwrap();
+    let one = data.vectors().slice(2, 0..1);
+    assert!(matches!(index.add(one, Some(&[3]), &Inline, &mut go_on), Err(AddError::DuplicateId { id: 3 })));
+    assert_eq!(index.remove(&[3, 3, -1, 5, 1 << 40]).unwrap(), 1);
+    assert_eq!(index.remove(&[3]).unwrap(), 0);
+    index.add(one, Some(&[3]), &Inline, &mut go_on).unwrap();
+    let mut ids: Vec<i64> = index.reader().ids().collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [0, 1, 2, 3, 4]);
+}
