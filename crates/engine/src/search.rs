@@ -1,12 +1,18 @@
 //! Searches: many queries over threads, or one on the caller's own.
 
 use crate::threads::Threads;
-use lanewise_index::{Counts, Executor, Neighbors, Reader, Scratch, Search, SearchError, Vectors};
+use lanewise_index::{Counts, Executor, Neighbors, Pages, Reader, Scratch, Search, SearchError, Vectors};
 use std::cell::RefCell;
+use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
 /// The most queries that one task takes: enough to share an exact search's blocks of rows.
 const PER_TASK: usize = 32;
+
+// Kept per thread, not per index: a thread that calls again finds its memory warm, whatever index it asks.
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
 
 /// The min(k, len) nearest vectors to each query, in the order of the queries, and the work done. All queries see the
 /// same vectors, whatever is added meanwhile.
@@ -19,11 +25,42 @@ pub fn search(
     how: &Search,
     threads: Threads,
 ) -> Result<(Vec<Neighbors>, Counts), SearchError> {
-    // Kept per thread, not per index: a thread that calls again finds its memory warm, whatever index it asks.
-    thread_local! {
-        static SCRATCH: RefCell<Scratch> = RefCell::default();
-    }
-    let count = reader.check(queries, how)?;
+    reader.check(queries, how)?;
+    Ok(in_tasks(reader, queries, threads, |part, scratch| reader.search(part, how, scratch)))
+}
+
+/// All vectors within `radius` of each query, up to `limit`, as [`search`] for the rest.
+///
+/// # Errors
+/// As [`Reader::within`]; nothing is run if any query is wrong.
+pub fn search_within(
+    reader: &Reader,
+    queries: Vectors<'_>,
+    radius: f32,
+    limit: Option<NonZeroUsize>,
+    how: &Search,
+    threads: Threads,
+) -> Result<(Vec<Neighbors>, Counts), SearchError> {
+    reader.check_within(queries, radius, how)?;
+    Ok(in_tasks(reader, queries, threads, |part, scratch| reader.within(part, radius, limit, how, scratch)))
+}
+
+/// [`Pages::next_page`] with this thread's memory.
+///
+/// # Errors
+/// As [`Pages::next_page`].
+pub fn next_page(pages: &mut Pages) -> Result<Option<(Neighbors, Counts)>, SearchError> {
+    SCRATCH.with_borrow_mut(|scratch| pages.next_page(scratch))
+}
+
+/// Runs `work` on parts of the queries, which were checked; the results in the order of the queries.
+fn in_tasks(
+    reader: &Reader,
+    queries: Vectors<'_>,
+    threads: Threads,
+    work: impl Fn(Vectors<'_>, &mut Scratch) -> Result<(Vec<Neighbors>, Counts), SearchError> + Sync,
+) -> (Vec<Neighbors>, Counts) {
+    let count = queries.count(reader.dim());
     // Few queries are spread evenly, a few tasks to each thread.
     let per_task = count.div_ceil(4 * threads.workers()).min(PER_TASK);
     let tasks = count.div_ceil(per_task);
@@ -31,7 +68,7 @@ pub fn search(
     threads.run(tasks, &|_, task| {
         let range = task * per_task..count.min((task + 1) * per_task);
         let part = queries.slice(reader.dim(), range);
-        let found = SCRATCH.with_borrow_mut(|scratch| reader.search(part, how, scratch));
+        let found = SCRATCH.with_borrow_mut(|scratch| work(part, scratch));
         *parts[task].lock().expect("no task panics") = found.expect("the queries were checked");
     });
     let mut results = Vec::with_capacity(count);
@@ -41,5 +78,5 @@ pub fn search(
         results.extend(neighbors);
         counts += part;
     }
-    Ok((results, counts))
+    (results, counts)
 }

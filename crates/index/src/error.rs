@@ -103,6 +103,16 @@ pub enum RemoveError {
     Broken(#[from] Broken),
 }
 
+/// Why stored vectors were not given.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum GetError {
+    #[error("ids names {id}, which is not there: index.ids() has those that are")]
+    Missing { id: i64 },
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+}
+
 /// Why a search could not be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -125,4 +135,10 @@ pub enum SearchError {
     Oversample,
     #[error("the filter was made for another state of the index: make it anew")]
     Filter,
+    #[error("radius is not a number: give the largest distance that results may have")]
+    Radius,
+    #[error("q has {queries} queries: pages are of one")]
+    OneQuery { queries: usize },
+    #[error(transparent)]
+    Get(#[from] GetError),
 }

@@ -122,6 +122,13 @@ impl Filter {
         Filter { rows: RowSet::of((0..of).step_by(64).map(word).collect()), version }
     }
 
+    /// Of the `of` rows of a state just `rows`, none of which was deleted.
+    pub(crate) fn of_rows(version: u64, of: usize, rows: impl Iterator<Item = u32>) -> Filter {
+        let mut words = vec![0; of.div_ceil(64)];
+        rows.for_each(|row| words[row as usize / 64] |= 1 << (row % 64));
+        Filter { rows: RowSet::of(words), version }
+    }
+
     /// Number of vectors that may be results.
     pub fn matches(&self) -> usize {
         self.rows.count

@@ -36,13 +36,14 @@ pub(crate) fn search<C: Compare>(
     (space.len() * probes.len()) as u64
 }
 
-/// As `search`, among `rows` alone.
+/// As `search`, among `rows` alone, which ascend, of those whose key is `within`.
 pub(crate) fn search_among<C: Compare>(
     space: &C,
     probes: &[C::Probe],
     k: usize,
     pools: &mut [Pool],
     rows: impl Iterator<Item = u32>,
+    within: impl Fn(i32) -> bool,
 ) -> u64 {
     let rows: Vec<u32> = rows.collect();
     let mut nearest = Nearest::new(k, pools);
@@ -50,9 +51,16 @@ pub(crate) fn search_among<C: Compare>(
     for rows in rows.chunks(BLOCK) {
         let keys = &mut keys[..rows.len()];
         for (place, probe) in probes.iter().enumerate() {
-            space.keys_of(probe, rows, keys);
+            // Rows without a gap are read in sequence.
+            if (rows[rows.len() - 1] - rows[0]) as usize == rows.len() - 1 {
+                space.keys_from(probe, rows[0] as usize, keys);
+            } else {
+                space.keys_of(probe, rows, keys);
+            }
             for (&row, &key) in rows.iter().zip(&*keys) {
-                nearest.push(place, Entry::new(key, row));
+                if within(key) {
+                    nearest.push(place, Entry::new(key, row));
+                }
             }
         }
     }

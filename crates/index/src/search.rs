@@ -144,6 +144,15 @@ impl Reader {
         Reader(state)
     }
 
+    pub(crate) fn state(&self) -> &State {
+        &self.0
+    }
+
+    /// How many vectors may be results of `search`.
+    pub(crate) fn matches(&self, search: &Search<'_>) -> usize {
+        search.filter.map_or(self.len(), Filter::matches)
+    }
+
     /// Number of vectors.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -253,7 +262,7 @@ impl Reader {
         pools.resize_with(probes.len().max(pools.len()), Pool::default);
         let pools = &mut pools[..probes.len()];
         match (search.filter, self.0.deleted.count()) {
-            (Some(filter), _) => flat::search_among(space, probes, k, pools, filter.rows()),
+            (Some(filter), _) => flat::search_among(space, probes, k, pools, filter.rows(), |_| true),
             (None, 0) => flat::search(space, probes, k, pools, &Everything),
             (None, _) => flat::search(space, probes, k, pools, &self.0.deleted),
         }
@@ -430,7 +439,7 @@ impl Reader {
         }
     }
 
-    fn neighbors(&self, pool: &Pool, k: usize) -> Neighbors {
+    pub(crate) fn neighbors(&self, pool: &Pool, k: usize) -> Neighbors {
         let best = &pool.entries()[..k.min(pool.entries().len())];
         Neighbors {
             ids: best.iter().map(|e| self.0.id(e.id())).collect(),

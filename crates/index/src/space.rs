@@ -325,6 +325,11 @@ impl Space {
         }
     }
 
+    /// The bytes of the stored vector `id`, without padding.
+    pub(crate) fn vector_bytes(&self, id: u32) -> &[u8] {
+        &self.rows[id as usize * self.stride..][..self.dtype.vector_bytes(self.dim)]
+    }
+
     /// A query made ready, as floats: normalised if the metric is cosine; bits are 0 and 1.
     pub(crate) fn probe_floats(&self, probe: &Probe, out: &mut Vec<f32>) {
         out.clear();

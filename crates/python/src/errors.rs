@@ -1,7 +1,9 @@
 //! The one place where what goes wrong below becomes a Python exception. The classes are in `lanewise/errors.py`.
 
 use lanewise_engine::FileError;
-use lanewise_engine::index::{AddError, CreateError, FormatError, RemoveError, SearchError, VectorError};
+use lanewise_engine::index::{
+    AddError, CreateError, FormatError, GetError, RemoveError, SearchError, VectorError,
+};
 use pyo3::exceptions::{PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -20,7 +22,7 @@ pub(crate) enum Failure {
     Memory(usize),
     /// A signal handler, or another piece of Python run during a call, changed the same index.
     Reentered,
-    /// A signal handler raised this, or the interpreter is going away.
+    /// A signal handler, or other Python code that ran meanwhile, raised this; or the interpreter is going away.
     Stopped(Option<PyErr>),
 }
 
@@ -126,11 +128,14 @@ fn search(py: Python<'_>, error: &SearchError) -> PyErr {
     let message = error.to_string();
     match error {
         SearchError::Vector(_) => argument(py, "q", format!("q: {message}")),
-        SearchError::Empty => argument(py, "q", message),
+        SearchError::Empty | SearchError::OneQuery { .. } => argument(py, "q", message),
         SearchError::K => argument(py, "k", message),
         SearchError::EfSearch => argument(py, "ef_search", message),
         SearchError::Nprobe => argument(py, "nprobe", message),
         SearchError::Oversample => argument(py, "oversample", message),
+        SearchError::Radius => argument(py, "radius", message),
+        SearchError::Get(GetError::Missing { .. }) => class(py, "IdError", (message, "ids")),
+        SearchError::Get(GetError::Memory(_)) => PyMemoryError::new_err(message),
         SearchError::Filter => argument(py, "filter", message),
         SearchError::Epsilon | SearchError::EpsilonOfInnerProduct => argument(py, "epsilon", message),
     }

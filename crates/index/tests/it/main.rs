@@ -9,3 +9,4 @@ mod files;
 mod filters;
 mod graph;
 mod lists;
+mod reach;

@@ -26,6 +26,12 @@ class DtypeError(ArgumentError, TypeError):
     """An argument's type, or an array's dtype, cannot be used."""
 
 
+class IdError(ArgumentError, KeyError):
+    """An id names no vector of the index."""
+
+    __str__ = Exception.__str__
+
+
 class FormatError(Error, ValueError):
     """A file is not an index, is damaged, or is of a newer version."""
 
