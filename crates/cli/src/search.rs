@@ -12,7 +12,7 @@ use lanewise_engine::index::{self, Executor, Neighbors};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Find the vectors nearest to a file's queries
+/// Find the vectors nearest to a file's queries, or all within a distance
 #[derive(clap::Args)]
 pub(crate) struct Search {
     /// Index made by `lanewise build`
@@ -22,6 +22,10 @@ pub(crate) struct Search {
     /// Neighbours to find per query
     #[arg(short, value_parser = k_range(), default_value = "10")]
     k: u32,
+    /// In place of the nearest k all within this distance, as the table shows distances (smaller is nearer)
+    #[arg(long, value_name = "DISTANCE", value_parser = radius, allow_negative_numbers = true)]
+    #[arg(conflicts_with_all = ["k", "output", "truth"])]
+    within: Option<f32>,
     /// Candidates that a graph search keeps: more is slower and finds more
     #[arg(long, value_parser = ef_range(), default_value = "100")]
     ef_search: u32,
@@ -39,6 +43,15 @@ pub(crate) struct Search {
     truth: Option<PathBuf>,
     #[command(flatten)]
     threads: ThreadsArgument,
+}
+
+/// How many are looked for at first where all within a distance are: what the usual `ef_search` finds at no cost.
+const FIRST: usize = 64;
+
+/// A distance.
+fn radius(text: &str) -> Result<f32, String> {
+    let radius: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if radius.is_nan() { Err("not a number".to_owned()) } else { Ok(radius) }
 }
 
 impl Search {
@@ -62,9 +75,13 @@ impl Search {
         let threads = self.threads.threads();
 
         let (found, time) = {
-            let how =
-                index::Search::new(self.k as usize).ef(self.ef_search as usize).nprobe(self.nprobe as usize);
-            timed(|| lanewise_engine::search(&index.reader(), queries.as_vectors(), &how, threads))
+            let (reader, queries) = (index.reader(), queries.as_vectors());
+            let how = index::Search::new(self.within.map_or(self.k as usize, |_| FIRST));
+            let how = how.ef(self.ef_search as usize).nprobe(self.nprobe as usize);
+            timed(|| match self.within {
+                Some(radius) => lanewise_engine::search_within(&reader, queries, radius, None, &how, threads),
+                None => lanewise_engine::search(&reader, queries, &how, threads),
+            })
         };
         let (found, counts) =
             found.map_err(|e| Failure::Failed(format!("{}: {e}", self.queries.display())))?;

@@ -27,6 +27,28 @@ fn the_table_has_the_nearest_first() {
 }
 
 #[test]
+fn all_within_a_distance() {
+    let folder = Folder::new();
+    folder.write("x.npy", 1, Elements::F32(vec![0.0, 1.0, 5.0, 20.0]));
+    folder.write("q.npy", 1, Elements::F32(vec![4.0, 30.0, 1.0]));
+    for metric in ["l2", "ip"] {
+        folder.run(&format!("build x.npy -o {metric} --metric {metric}")).ok();
+    }
+    let rows = |arguments: &str| -> Vec<String> {
+        let ended = folder.run(&format!("search {arguments}")).ok();
+        let rows = ended.out.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "));
+        rows.collect()
+    };
+    assert_eq!(rows("l2 q.npy --within 9"), ["0 1 2 1", "0 2 1 9", "2 1 1 0", "2 2 0 1"]);
+    assert_eq!(rows("l2 q.npy --within 1e9").len(), 12);
+    assert_eq!(rows("l2 q.npy --within 0.5"), ["2 1 1 0"]);
+    assert_eq!(rows("ip q.npy --within -80"), ["0 1 3 -80", "1 1 3 -600", "1 2 2 -150"]);
+    folder.run("search l2 q.npy --within nan").error(2, &["--within", "not a number"]);
+    folder.run("search l2 q.npy --within 1 -k 3").error(2, &["--within", "-k"]);
+    folder.run("search l2 q.npy --within 1 -o r.npy").error(2, &["--within", "--output"]);
+}
+
+#[test]
 fn files_of_ids_and_recall_agree_with_exact_search() {
     let folder = Folder::with_vectors();
     folder.run("build x.npy -o flat --kind flat").ok();
