@@ -61,6 +61,29 @@ pub(crate) fn oversample(given: Given<'_, '_>) -> PyResult<Option<f32>> {
     number("oversample", given)
 }
 
+pub(crate) fn radius(given: Given<'_, '_>) -> PyResult<f32> {
+    let radius = number("radius", given)?;
+    radius.ok_or_else(|| dtype_error(given.py(), "radius", "radius must be a number, not None"))
+}
+
+pub(crate) fn limit(given: Given<'_, '_>) -> PyResult<Option<NonZeroUsize>> {
+    if given.is_none() { Ok(None) } else { positive("limit", given).map(Some) }
+}
+
+pub(crate) fn per_group(given: Given<'_, '_>) -> PyResult<NonZeroUsize> {
+    positive("per_group", given)
+}
+
+pub(crate) fn page_size(given: Given<'_, '_>) -> PyResult<NonZeroUsize> {
+    positive("page_size", given)
+}
+
+/// An integer of at least one.
+fn positive(name: &str, given: Given<'_, '_>) -> PyResult<NonZeroUsize> {
+    let value = NonZeroUsize::new(integer(name, given)?);
+    value.ok_or_else(|| argument(given.py(), name, format!("{name}=0: use at least 1")))
+}
+
 /// A float, or `None`.
 fn number(name: &str, given: Given<'_, '_>) -> PyResult<Option<f32>> {
     if given.is_none() {

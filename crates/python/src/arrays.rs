@@ -134,12 +134,11 @@ fn read<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     // Bytes that are neither 0 nor 1 can stand in an array of bools.
     let boolean = kind == 'b';
     let converted = match (kind, bytes) {
-        ('b', _) => Some(
-            array
-                .call_method1("view", ("uint8",))?
-                .call_method1("__ne__", (0,))?
-                .call_method1("view", ("uint8",))?,
-        ),
+        ('b', _) => {
+            let set = array.call_method1("view", ("uint8",))?.call_method1("__ne__", (0,))?;
+            // Of an array without dimensions NumPy makes a scalar.
+            Some(np.call_method1("asarray", (set,))?.call_method1("view", ("uint8",))?)
+        }
         ('f', 2) => Some(array.call_method1("astype", ("float32",))?),
         ('f', 9..) => Some(array.call_method1("astype", ("float64",))?),
         ('f' | 'i' | 'u', _) if array.is_aligned() && dtype.getattr("isnative")?.is_truthy()? => None,

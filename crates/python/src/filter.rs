@@ -6,7 +6,6 @@ use crate::errors::{argument, dtype as dtype_error};
 use lanewise_engine::index::{Filter as Inner, Reader};
 use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use std::collections::HashSet;
 
 /// The vectors among which a search looks, made by Index.filter() for one state of an index. len() is their number.
 #[pyclass(frozen, module = "lanewise")]
@@ -23,6 +22,21 @@ impl Filter {
     fn __repr__(&self) -> String {
         format!("<lanewise.Filter of {} vectors>", self.inner.matches())
     }
+}
+
+/// The filter of a search, made already or to be made; runs Python code.
+///
+/// # Errors
+/// As [`filter`].
+pub(crate) fn given_filter<'py>(
+    reader: &Reader,
+    given: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<PyRef<'py, Filter>>> {
+    let Some(given) = given else { return Ok(None) };
+    if let Ok(made) = given.extract::<PyRef<'py, Filter>>() {
+        return Ok(Some(made));
+    }
+    Ok(Some(Bound::new(given.py(), Filter { inner: filter(reader, given)? })?.borrow()))
 }
 
 /// The filter that `given` says: ids, a bool for each vector, or a function from an array of ids to such bools.
@@ -59,6 +73,6 @@ pub(crate) fn filter(reader: &Reader, given: &Bound<'_, PyAny>) -> PyResult<Inne
         let message = format!("filter: the function must return bools, not {}", array.dtype());
         return Err(dtype_error(py, "filter", message));
     }
-    let ids: HashSet<i64> = arrays::ids("filter", &array.clone().into_any())?.into_iter().collect();
-    Ok(py.detach(|| reader.filter(|id| ids.contains(&id))))
+    let ids = arrays::ids("filter", &array.clone().into_any())?;
+    Ok(py.detach(|| reader.filter_of(&ids)))
 }

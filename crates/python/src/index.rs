@@ -1,10 +1,11 @@
 //! The class `lanewise.Index`.
 
 use crate::errors::{Failure, warn_fewer};
-use crate::filter::{Filter, filter};
+use crate::filter::{Filter, filter, given_filter};
 use crate::guard::change;
+use crate::parts::in_parts;
 use crate::watch::{Bar, Watch};
-use crate::{arguments, arrays};
+use crate::{arguments, arrays, reach, results};
 use lanewise_engine as engine;
 use lanewise_engine::Threads;
 use lanewise_engine::index::{
@@ -12,13 +13,10 @@ use lanewise_engine::index::{
     Vectors,
 };
 use numpy::PyArray1;
-use numpy::prelude::*;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyList, PyType};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 /// An index of vectors.
 ///
@@ -48,8 +46,8 @@ use std::time::{Duration, Instant};
 /// Raises ArgumentError, DtypeError (wrong arguments) and IsaError (wrong LANEWISE_ISA).
 #[pyclass(frozen, module = "lanewise")]
 pub(crate) struct Index {
-    params: Params,
-    inner: Inner,
+    pub(crate) params: Params,
+    pub(crate) inner: Inner,
 }
 
 /// Found vectors, query after query.
@@ -317,13 +315,7 @@ impl Index {
         let py = q.py();
         let reader = self.inner.reader();
         // A filter first: its function runs Python code, and none may run once an array is lent.
-        let filter: Option<PyRef<'_, Filter>> = match filter {
-            None => None,
-            Some(given) => Some(match given.extract::<PyRef<'_, Filter>>() {
-                Ok(made) => made,
-                Err(_) => Bound::new(py, Filter { inner: crate::filter::filter(&reader, given)? })?.borrow(),
-            }),
-        };
+        let filter = given_filter(&reader, filter)?;
         let batch = arrays::vectors("q", q, &self.params)?;
         let vectors = batch.vectors();
         let threads = Threads::new(num_threads);
@@ -334,19 +326,115 @@ impl Index {
         if found.k < k {
             warn_fewer(py, k, found.k, if filter.is_some() { "the filter" } else { "the index" })?;
         }
-        let plan = PyDict::new(py);
-        plan.set_item("exact", found.counts.exact)?;
-        plan.set_item("graph", found.counts.graph)?;
-        plan.set_item("filtered_graph", found.counts.filtered_graph)?;
-        plan.set_item("lists", found.counts.lists)?;
-        plan.set_item("codes", found.counts.codes)?;
-        plan.set_item("distances", found.counts.distances)?;
-        plan.set_item("hops", found.counts.hops)?;
         let shape = if batch.single { vec![found.k] } else { vec![batch.count, found.k] };
-        let ids = PyArray1::from_vec(py, found.ids).reshape(&shape[..])?;
-        let distances = PyArray1::from_vec(py, found.distances).reshape(&shape[..])?;
-        static FOUND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        FOUND.import(py, "lanewise.results", "Found")?.call1((ids, distances, plan))
+        results::found(py, found.ids, found.distances, &shape, &found.counts)
+    }
+
+    /// All vectors within a radius of each query, nearest first: a FoundRange with lims, distances and ids, which gives a
+    /// pair (ids, distances) for each query when iterated.
+    ///
+    /// q: shape (n, dim), or (dim,) for one query; arrays as for add().
+    /// radius: the largest distance that results may have, as search() reports distances. Smaller is nearer for every
+    ///     metric: "l2" is squared, and for "ip", whose distances are negated, -0.8 asks for products of at least 0.8.
+    /// limit: how many results a query has at most, its nearest. Not given: all within.
+    /// filter: as for search().
+    /// effort: ef_search, epsilon, nprobe, oversample, num_threads, as for search().
+    ///
+    /// Exact for kind "flat". Else more and more are looked for until the last is beyond the radius, so that what is
+    /// within is found as well as search() finds as many.
+    ///
+    /// Raises ArgumentError, DtypeError, MemoryError.
+    #[pyo3(signature = (q, radius, *, limit=None, filter=None, **effort))]
+    fn range_search<'py>(
+        &self,
+        q: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = arguments::radius)] radius: f32,
+        #[pyo3(from_py_with = arguments::limit)] limit: Option<NonZeroUsize>,
+        filter: Option<&Bound<'py, PyAny>>,
+        effort: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reach::range_search(self, q, radius, limit, filter, effort)
+    }
+
+    /// The min(k, others) nearest to each of some stored vectors, itself left out: a Found, as of search().
+    ///
+    /// ids: an id, or integers of shape (n,).
+    /// k: how many to find. More than there are others: all are returned, with a FewerResultsWarning.
+    /// filter: as for search(); the vectors searched from need not pass. Where k is more than all that pass, rows of
+    ///     vectors that do (one other less) end with id -1 and an infinite distance if there are rows of others.
+    /// effort: ef_search, epsilon, nprobe, oversample, num_threads, as for search().
+    ///
+    /// Raises IdError (a KeyError: an id is not there), ArgumentError, DtypeError, MemoryError.
+    #[pyo3(signature = (ids, k=10, *, filter=None, **effort))]
+    fn search_by_id<'py>(
+        &self,
+        ids: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = arguments::k)] k: usize,
+        filter: Option<&Bound<'py, PyAny>>,
+        effort: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reach::search_by_id(self, ids, k, filter, effort)
+    }
+
+    /// For each query the k groups that have the nearest vectors, and of each group its nearest: a list of Group(key,
+    /// ids, distances), nearest group first; for shape (n, dim) a list of n such lists.
+    ///
+    /// q: shape (n, dim), or (dim,) for one query; arrays as for add().
+    /// k: how many groups to find; fewer come if there are no others.
+    /// groups: which group a vector belongs to: a function from an id (an int) to a key, a mapping from ids to keys, or
+    ///     an array of keys addressed by ids. Keys are anything hashable. Asked once for each id that it is needed for:
+    ///     those of the nearest, but of all vectors if there are fewer than k groups, or (per_group above 1) if a group
+    ///     has others that are far from the query.
+    /// per_group: how many vectors of a group to find; fewer come if it has no others.
+    /// filter: as for search().
+    /// effort: ef_search, epsilon, nprobe, oversample, num_threads, as for search().
+    ///
+    /// Raises ArgumentError, DtypeError, MemoryError, and what the function raises.
+    #[pyo3(signature = (q, k, groups, *, per_group=NonZeroUsize::MIN, filter=None, **effort), text_signature = "($self, q, k, groups, *, per_group=1, filter=None, **effort)")]
+    fn search_groups<'py>(
+        &self,
+        q: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = arguments::k)] k: usize,
+        groups: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = arguments::per_group)] per_group: NonZeroUsize,
+        filter: Option<&Bound<'py, PyAny>>,
+        effort: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        reach::search_groups(self, q, k, groups, per_group, filter, effort)
+    }
+
+    /// An iterator over ever farther results of one query: a Found of page_size vectors each time, of fewer the last.
+    ///
+    /// q: shape (dim,) or (1, dim); arrays as for add().
+    /// page_size: vectors of a page.
+    /// filter: as for search().
+    /// effort: ef_search, epsilon, nprobe, oversample, as for search(); num_threads is of no use.
+    ///
+    /// All pages are of the index as it is now, whatever changes later, and hold its memory as long as the iterator
+    /// lives. Read to the end, they have every vector (that passes) once. Each page ascends in distance; one that an
+    /// approximate search missed comes with a later page.
+    ///
+    /// Raises ArgumentError, DtypeError.
+    #[pyo3(signature = (q, page_size=NonZeroUsize::new(10).unwrap(), *, filter=None, **effort), text_signature = "($self, q, page_size=10, *, filter=None, **effort)")]
+    fn pages<'py>(
+        &self,
+        q: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = arguments::page_size)] page_size: NonZeroUsize,
+        filter: Option<&Bound<'py, PyAny>>,
+        effort: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<reach::Pages> {
+        reach::pages(self, q, page_size, filter, effort)
+    }
+
+    /// Stored vectors, shape (n, dim), or (dim,) for one id: float32, int8 (dtype "i8"), uint8 ("u8") or bool ("bits").
+    ///
+    /// ids: an id, or integers of shape (n,); one may come twice.
+    ///
+    /// As they are stored: for metric "cosine" floats are normalised, for dtype "f16" and "bf16" rounded.
+    ///
+    /// Raises IdError (a KeyError: an id is not there), ArgumentError, DtypeError, MemoryError.
+    fn get<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        reach::get(self, ids)
     }
 
     /// What the index holds, takes and runs on, as a dict.
@@ -527,10 +615,8 @@ fn change_vectors<'py>(
     }
 }
 
-/// All queries, part by part: between parts, signal handlers run. Parts grow until one takes as long as a user would not
-/// notice, so that starting threads for each costs nothing that matters.
+/// The results of all queries, of the same number each.
 fn search(reader: &Reader, queries: Vectors<'_>, how: &Search, threads: Threads) -> Result<Found, Failure> {
-    const LONG: Duration = Duration::from_millis(50);
     let count = reader.check(queries, how)?;
     let k = how.k.min(how.filter.map_or(reader.len(), |filter| filter.matches()));
     let results = count.checked_mul(k).ok_or(Failure::Memory(usize::MAX))?;
@@ -538,31 +624,15 @@ fn search(reader: &Reader, queries: Vectors<'_>, how: &Search, threads: Threads)
     let mut found = Found { ids: Vec::new(), distances: Vec::new(), k, counts: Counts::default() };
     found.ids.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
     found.distances.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
-    let mut watch = Watch::new(None);
-    let mut part_len = 32 * threads.workers();
-    let mut first = 0;
-    while first < count {
-        let range = first..count.min(first + part_len);
-        let start = now();
-        let part = queries.slice(reader.dim(), range.clone());
+    in_parts(count, threads, |range| {
+        let part = queries.slice(reader.dim(), range);
         let (results, counts) = engine::search(reader, part, how, threads)?;
         found.counts += counts;
         for neighbors in results {
             found.ids.extend(neighbors.ids);
             found.distances.extend(neighbors.distances);
         }
-        if start.elapsed() < LONG {
-            part_len *= 2;
-        }
-        first = range.end;
-        if watch.proceed(first).is_break() {
-            return Err(Failure::Stopped(watch.raised));
-        }
-    }
+        Ok(())
+    })?;
     Ok(found)
-}
-
-#[expect(clippy::disallowed_methods, reason = "an edge of the system")]
-fn now() -> Instant {
-    Instant::now()
 }

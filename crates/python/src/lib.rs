@@ -6,10 +6,14 @@
 mod arguments;
 mod arrays;
 mod convert;
+mod effort;
 mod errors;
 mod filter;
 mod guard;
 mod index;
+mod parts;
+mod reach;
+mod results;
 mod watch;
 
 use pyo3::prelude::*;
@@ -23,6 +27,9 @@ mod _lanewise {
 
     #[pymodule_export]
     use super::filter::Filter;
+
+    #[pymodule_export]
+    use super::reach::Pages;
 
     #[pymodule_export]
     use super::command_line;

@@ -60,6 +60,7 @@ ADD: dict[str, tuple[Callable[[Index], Any], type[Exception], str, str]] = {
     "empty": (lambda i: i.add([]), ArgumentError, "x", "x is empty"),
     "empty rows": (lambda i: i.add(X[:0]), ArgumentError, "x", r"x is empty, of shape \(0, 8\)"),
     "0-d": (lambda i: i.add(3.0), ArgumentError, "x", r"shape \(\)"),
+    "0-d bool": (lambda i: i.add(True), ArgumentError, "x", r"shape \(\)"),
     "3-d": (lambda i: i.add(X[None]), ArgumentError, "x", r"shape \(1, 30, 8\)"),
     "NaN": (lambda i: i.add(spoiled(np.nan)), ArgumentError, "x", "vector 3 has NaN at position 5"),
     "infinite": (lambda i: i.add(spoiled(np.inf)), ArgumentError, "x", "vector 3 has inf"),

@@ -8,16 +8,17 @@
 Importing this module starts no thread; threads live for one call at a time.
 """
 
-from ._lanewise import Filter, Index, __version__
+from ._lanewise import Filter, Index, Pages, __version__
 from .errors import (
     ArgumentError,
     DtypeError,
     Error,
     FewerResultsWarning,
     FormatError,
+    IdError,
     IsaError,
 )
-from .results import Found
+from .results import Found, FoundRange, Group
 
 __all__ = [
     "ArgumentError",
@@ -27,7 +28,11 @@ __all__ = [
     "Filter",
     "FormatError",
     "Found",
+    "FoundRange",
+    "Group",
+    "IdError",
     "Index",
     "IsaError",
+    "Pages",
     "__version__",
 ]

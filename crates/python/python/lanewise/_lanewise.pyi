@@ -4,23 +4,46 @@ The documentation is in the module itself: `help(lanewise.Index)`.
 """
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, Self, SupportsFloat, SupportsIndex, final
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import (
+    Any,
+    Self,
+    SupportsFloat,
+    SupportsIndex,
+    TypedDict,
+    Unpack,
+    final,
+    type_check_only,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .results import Found
+from .results import Found, FoundRange, Group
 
-__all__ = ["Filter", "Index", "__version__", "command_line"]
+__all__ = ["Filter", "Index", "Pages", "__version__", "command_line"]
 
 __version__: str
 
 def command_line(argv: Sequence[str]) -> int: ...
 
+# How hard to look, as search() has it.
+@type_check_only
+class _Effort(TypedDict, total=False):
+    ef_search: SupportsIndex
+    epsilon: SupportsFloat | None
+    nprobe: SupportsIndex
+    oversample: SupportsFloat | None
+    num_threads: SupportsIndex | None
+
 @final
 class Filter:
     def __len__(self) -> int: ...
+
+@final
+class Pages:
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Found: ...
 
 @final
 class Index:
@@ -84,6 +107,42 @@ class Index:
         filter: Filter | ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None = None,
         num_threads: SupportsIndex | None = None,
     ) -> Found: ...
+    def range_search(
+        self,
+        q: ArrayLike,
+        radius: SupportsFloat,
+        *,
+        limit: SupportsIndex | None = None,
+        filter: Filter | ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None = None,
+        **effort: Unpack[_Effort],
+    ) -> FoundRange: ...
+    def search_by_id(
+        self,
+        ids: ArrayLike,
+        k: SupportsIndex = 10,
+        *,
+        filter: Filter | ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None = None,
+        **effort: Unpack[_Effort],
+    ) -> Found: ...
+    def search_groups(
+        self,
+        q: ArrayLike,
+        k: SupportsIndex,
+        groups: Callable[[int], Hashable] | Mapping[int, Hashable] | ArrayLike,
+        *,
+        per_group: SupportsIndex = 1,
+        filter: Filter | ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None = None,
+        **effort: Unpack[_Effort],
+    ) -> list[Group] | list[list[Group]]: ...
+    def pages(
+        self,
+        q: ArrayLike,
+        page_size: SupportsIndex = 10,
+        *,
+        filter: Filter | ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None = None,
+        **effort: Unpack[_Effort],
+    ) -> Pages: ...
+    def get(self, ids: ArrayLike) -> NDArray[Any]: ...
     def info(self) -> dict[str, Any]: ...
     def __len__(self) -> int: ...
     @property

@@ -1,6 +1,7 @@
-"""What a search returns."""
+"""What searches return."""
 
-from typing import Self
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,3 +35,57 @@ class Found(tuple[NDArray[np.int64], NDArray[np.float32]]):
     def distances(self) -> NDArray[np.float32]:
         """Their distances, ascending."""
         return self[1]
+
+
+class FoundRange:
+    """All vectors within a radius of each query.
+
+    Iterating gives a pair `ids, distances` for each query, as does indexing by its place;
+    len() is the number of queries.
+
+    lims: int64 of shape (n + 1,); ids[lims[i]:lims[i + 1]] are those of query i, nearest
+    first, distances likewise.
+    plan: as of a Found; each query is counted once, for the last search that it took.
+    """
+
+    def __init__(
+        self,
+        lims: NDArray[np.int64],
+        distances: NDArray[np.float32],
+        ids: NDArray[np.int64],
+        plan: dict[str, int],
+    ) -> None:
+        """Results query after query, and where each query's end."""
+        self.lims = lims
+        self.distances = distances
+        self.ids = ids
+        self.plan = plan
+
+    def __len__(self) -> int:
+        """Number of queries."""
+        return len(self.lims) - 1
+
+    def __getitem__(self, query: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Ids and distances of one query."""
+        place = range(len(self))[query]
+        part = slice(self.lims[place], self.lims[place + 1])
+        return self.ids[part], self.distances[part]
+
+    def __iter__(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Ids and distances of each query."""
+        return (self[query] for query in range(len(self)))
+
+    def __repr__(self) -> str:
+        """How many there are."""
+        return f"<lanewise.FoundRange of {len(self.ids)} vectors for {len(self)} queries>"
+
+
+class Group(NamedTuple):
+    """The vectors of one group that are nearest to a query."""
+
+    key: Any
+    """What the groups gave for its vectors."""
+    ids: NDArray[np.int64]
+    """Its vectors, nearest first."""
+    distances: NDArray[np.float32]
+    """Their distances, ascending."""
