@@ -1,4 +1,4 @@
-//! The command line: `demo`, `doctor`, `build`, `search`, `bench`.
+//! The command line: `demo`, `doctor`, `build`, `calibrate`, `search`, `bench`.
 //!
 //! Results go to standard output, progress and notes to standard error. An error is one line, `error: …`, that names the
 //! argument and the remedy. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted. A reader that goes away
@@ -7,6 +7,7 @@
 mod arguments;
 mod bench;
 mod build;
+mod calibrate;
 mod demo;
 mod doctor;
 mod failure;
@@ -37,6 +38,7 @@ enum Command {
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     Build(build::Build),
+    Calibrate(calibrate::Calibrate),
     Search(search::Search),
     Bench(bench::Bench),
 }
@@ -51,6 +53,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Demo(demo) => demo.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
         Command::Build(build) => build.run(&mut out),
+        Command::Calibrate(calibrate) => calibrate.run(&mut out),
         Command::Search(search) => search.run(&mut out),
         Command::Bench(bench) => bench.run(&mut out),
     });

@@ -3,12 +3,13 @@
 use crate::arguments::{ThreadsArgument, ef_range, k_range, nprobe_range};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::{input, numbers, output, say};
+use crate::{calibrate, input, numbers, output, say};
 use lanewise_bench::clock::timed;
 use lanewise_bench::dataset::{self, Elements, Matrix};
 use lanewise_bench::recall::recall;
 use lanewise_bench::truth::Truth;
-use lanewise_engine::index::{self, Executor, Neighbors};
+use lanewise_engine::Threads;
+use lanewise_engine::index::{self, Executor, Index, Knob, Neighbors};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -32,6 +33,9 @@ pub(crate) struct Search {
     /// Lists that a search of an IVF index scans: more is slower and finds more
     #[arg(long, value_parser = nprobe_range(), default_value = "16")]
     nprobe: u32,
+    /// Share of the nearest to find, above 0 and at most 1: the least effort that is known to, by the index's curve
+    #[arg(long, value_name = "SHARE", conflicts_with_all = ["ef_search", "nprobe"])]
+    target_recall: Option<f32>,
     /// File to write the ids to, .ivecs or .npy, a row per query [default: print a table]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -74,10 +78,11 @@ impl Search {
         let truth = self.truth.as_deref().map(Truth::read).transpose()?;
         let threads = self.threads.threads();
 
+        let how = index::Search::new(self.within.map_or(self.k as usize, |_| FIRST));
+        let how = how.ef(self.ef_search as usize).nprobe(self.nprobe as usize);
+        let how = self.target_recall.map_or(Ok(how), |target| tuned(&index, how, target, threads))?;
         let (found, time) = {
             let (reader, queries) = (index.reader(), queries.as_vectors());
-            let how = index::Search::new(self.within.map_or(self.k as usize, |_| FIRST));
-            let how = how.ef(self.ef_search as usize).nprobe(self.nprobe as usize);
             timed(|| match self.within {
                 Some(radius) => lanewise_engine::search_within(&reader, queries, radius, None, &how, threads),
                 None => lanewise_engine::search(&reader, queries, &how, threads),
@@ -113,6 +118,34 @@ impl Search {
         ));
         Ok(())
     }
+}
+
+/// `how`, with the effort for a recall. An index without a curve that speaks for it is measured first.
+fn tuned<'a>(
+    index: &Index,
+    how: index::Search<'a>,
+    target: f32,
+    threads: Threads,
+) -> Result<index::Search<'a>, Failure> {
+    index::Search::check_target(target)
+        .map_err(|error| Failure::Usage(format!("--target-recall: {error}")))?;
+    let curve = match index.curve() {
+        Some(curve) => curve,
+        None => {
+            say("measuring recall for this search; `lanewise calibrate` keeps what it finds in the index");
+            calibrate::measure(index, None, &threads, None)?
+        }
+    };
+    let how = curve.tune(how, target)?;
+    let oversample = how.oversample.map_or(String::new(), |oversample| format!(", oversample {oversample}"));
+    match curve.knob {
+        _ if how.exact => say("all vectors are compared"),
+        Knob::Epsilon => say(format_args!("epsilon {:.4}{oversample}", how.epsilon.unwrap_or_default())),
+        Knob::EfSearch => say(format_args!("ef_search {}{oversample}", how.ef_search)),
+        Knob::Nprobe => say(format_args!("nprobe {}{oversample}", how.nprobe)),
+        Knob::Exact => {}
+    }
+    Ok(how)
 }
 
 /// A line per neighbour, nearest first, in columns.

@@ -1,10 +1,12 @@
 //! Searches: many queries over threads, or one on the caller's own.
 
 use crate::threads::Threads;
-use lanewise_index::{Counts, Executor, Neighbors, Pages, Reader, Scratch, Search, SearchError, Vectors};
+use lanewise_index::{
+    Counts, Executor, Monitor, Neighbors, Pages, Reader, Scratch, Search, SearchError, Vectors,
+};
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 /// The most queries that one task takes: enough to share an exact search's blocks of rows.
 const PER_TASK: usize = 32;
@@ -79,4 +81,28 @@ fn in_tasks(
         counts += part;
     }
     (results, counts)
+}
+
+/// Lets `monitor` sample queries that [`search`] answered with `found`: those it chooses are searched exactly.
+///
+/// # Panics
+/// If `queries` and `found` do not belong together, or the search would be refused.
+pub fn observe(
+    monitor: &Monitor,
+    reader: &Reader,
+    queries: Vectors<'_>,
+    how: &Search,
+    found: &[Neighbors],
+    threads: Threads,
+) {
+    let sample = monitor.sample(found.len());
+    let seen: Vec<OnceLock<_>> = sample.iter().map(|_| OnceLock::new()).collect();
+    threads.run(sample.len(), &|_, i| {
+        let query = queries.slice(reader.dim(), sample[i]..sample[i] + 1);
+        let hits = SCRATCH.with_borrow_mut(|scratch| reader.hits(query, how, &found[sample[i]], scratch));
+        // Each task runs once.
+        let _ = seen[i].set(hits.expect("the queries were checked"));
+    });
+    // In the queries' order, whoever was first.
+    monitor.note(seen.into_iter().filter_map(OnceLock::into_inner));
 }

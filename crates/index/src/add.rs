@@ -139,6 +139,7 @@ impl Index {
             (before + count, Counts::default())
         };
         state.deleted = gone(done);
+        self.tuned.note_removed(state.deleted.count() - deleted.count());
         if done == before {
             // Nothing came in: positions that were to become ids stay positions.
             state.ids.truncate(state.ids.len() - positions - ids.len());

@@ -133,6 +133,8 @@ pub enum SearchError {
     EpsilonOfInnerProduct,
     #[error("oversample is not between 1 and 1000: 2 to 10 is usual")]
     Oversample,
+    #[error("target_recall is not above 0 and at most 1: 0.95 is usual")]
+    TargetRecall,
     #[error("the filter was made for another state of the index: make it anew")]
     Filter,
     #[error("radius is not a number: give the largest distance that results may have")]
@@ -141,4 +143,20 @@ pub enum SearchError {
     OneQuery { queries: usize },
     #[error(transparent)]
     Get(#[from] GetError),
+}
+
+/// Why no curve of recall was measured.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum CalibrateError {
+    #[error(transparent)]
+    Vector(VectorError),
+    #[error(
+        "queries are {count}, too few to vouch for anything: give {fewest} or more, or none, to hold out stored vectors"
+    )]
+    FewQueries { count: usize, fewest: usize },
+    #[error("k must be one to eight numbers of results from 1 to 10000, rising: (1, 10, 100) is usual")]
+    Ks,
+    #[error("cancelled: the curve of recall is what it was")]
+    Cancelled,
 }

@@ -4,8 +4,10 @@
 //! CRC32C. So opening is: check everything once, then read in place. Nothing is allocated by a length that the file
 //! claims, and links are checked to lead to nodes that exist, so that no file can lead a search outside its memory.
 
+use crate::calibrate::Tuned;
 use crate::code::{Code, Coder, ParametersError};
 use crate::coded::Coded;
+use crate::curve::Curve;
 use crate::error::{Broken, CreateError};
 use crate::filter::RowSet;
 use crate::hnsw::Graph;
@@ -21,7 +23,7 @@ use crate::space::{Compare, Space};
 use crate::vectors::{Dtype, Metric};
 use crc_fast::{CrcAlgorithm, Digest, checksum};
 use lanewise_kernels::{ALIGN, Kernels};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, MutexGuard};
 
@@ -32,8 +34,8 @@ const MAGIC: [u8; 8] = *b"LANEWISE";
 const VERSION: u32 = 2;
 const TABLE: usize = 128;
 const TABLE_ENTRY: usize = 32;
-/// The sections in their order; version 1 has the first seven.
-const SECTIONS: [&str; 15] = [
+/// The sections in their order; version 1 has the first seven, and version 2 may end before the last.
+const SECTIONS: [&str; 16] = [
     "vectors",
     "corrections",
     "ids",
@@ -49,13 +51,17 @@ const SECTIONS: [&str; 15] = [
     "list codes",
     "list biases",
     "list rows",
+    "curve of recall",
 ];
 
-/// Bytes of the header, and number of sections, of a version.
-fn shape(version: u32) -> Option<(usize, usize)> {
+/// The section that only indexes whose recall was measured have.
+const CURVE: usize = 15;
+
+/// Bytes of the header, and the least and the greatest number of sections, of a version.
+fn shape(version: u32) -> Option<(usize, RangeInclusive<usize>)> {
     match version {
-        1 => Some((512, 7)),
-        VERSION => Some((1024, SECTIONS.len())),
+        1 => Some((512, 7..=7)),
+        VERSION => Some((1024, CURVE..=SECTIONS.len())),
         _ => None,
     }
 }
@@ -89,17 +95,22 @@ pub enum FormatError {
 pub struct Image<'a> {
     writer: MutexGuard<'a, Writer>,
     packed: Option<Packed>,
+    curve: Vec<u8>,
     header: Vec<u8>,
 }
 
 /// The bytes of each section, in pieces.
-fn sections<'a>(state: &'a State, packed: Option<&'a Packed>) -> [Vec<&'a [u8]>; SECTIONS.len()] {
+fn sections<'a>(
+    state: &'a State,
+    packed: Option<&'a Packed>,
+    curve: &'a [u8],
+) -> [Vec<&'a [u8]>; SECTIONS.len()] {
     let [a, b, c, d, e, f, g, h, i, j] = state.parts().map(|part| vec![part]);
     let [k, l, m, n, o] = match (&state.listed, packed) {
         (Some(listed), Some(packed)) => listed.ivf.pieces(packed),
         _ => Default::default(),
     };
-    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o]
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, vec![curve]]
 }
 
 fn length(pieces: &[&[u8]]) -> usize {
@@ -110,7 +121,8 @@ impl Image<'_> {
     /// The pieces to be written one after the other.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         const ZEROS: [u8; ALIGN] = [0; ALIGN];
-        let sections = sections(&self.writer.state, self.packed.as_ref()).into_iter().flat_map(|pieces| {
+        let sections = sections(&self.writer.state, self.packed.as_ref(), &self.curve);
+        let sections = sections.into_iter().flat_map(|pieces| {
             let zeros = &ZEROS[..padding(length(&pieces))];
             pieces.into_iter().chain([zeros])
         });
@@ -139,9 +151,10 @@ impl Index {
     pub fn image(&self) -> Result<Image<'_>, Broken> {
         let writer = self.writer()?;
         let packed = writer.state.listed.as_ref().map(|listed| listed.ivf.packed());
+        let curve = self.tuned.bytes();
         let mut header = vec![0; HEADER];
         let mut offset = HEADER;
-        for (i, pieces) in sections(&writer.state, packed.as_ref()).iter().enumerate() {
+        for (i, pieces) in sections(&writer.state, packed.as_ref(), &curve).iter().enumerate() {
             let length = length(pieces);
             let mut sum = Digest::new(CrcAlgorithm::Crc32Iscsi);
             pieces.iter().for_each(|piece| sum.update(piece));
@@ -174,7 +187,7 @@ impl Index {
         header[104..108].copy_from_slice(&oversample.to_le_bytes());
         let sum = crc(&header[..HEADER - 4]);
         header[HEADER - 4..].copy_from_slice(&sum.to_le_bytes());
-        Ok(Image { writer, packed, header })
+        Ok(Image { writer, packed, curve, header })
     }
 
     /// What opening a file's contents takes besides them, from their header alone: centroids made ready, and for a moment
@@ -237,7 +250,7 @@ impl Index {
             coded = self::coded(&file, &sections, &header, *space.kernels())?;
         }
         let parts = [(8, coded.is_some() || listed.is_some()), (9, coded.is_some()), (10, listed.is_some())];
-        let parts = parts.into_iter().chain((11..SECTIONS.len()).map(|i| (i, listed.is_some())));
+        let parts = parts.into_iter().chain((11..CURVE).map(|i| (i, listed.is_some())));
         if parts.into_iter().any(|(i, used)| !used && sections.get(i).is_some_and(|range| !range.is_empty()))
         {
             return Err(FormatError::Invalid { what: "a section is not empty that should be" });
@@ -250,7 +263,9 @@ impl Index {
                 what: "numbering goes on from no ids, or from where there is no room",
             });
         }
-        Ok(Index::from_state(
+        let curve = sections.get(CURVE).map_or(&[][..], |range| &bytes[range.clone()]);
+        let curve = Curve::from_bytes(curve, params.metric).map_err(|what| FormatError::Invalid { what })?;
+        let mut index = Index::from_state(
             params,
             State {
                 space,
@@ -262,7 +277,9 @@ impl Index {
                 next_id: header.next_id,
                 version: version(),
             },
-        ))
+        );
+        index.tuned = Tuned::restored(curve);
+        Ok(index)
     }
 }
 
@@ -302,7 +319,7 @@ fn listed(
     space: &Space,
 ) -> Result<Option<Arc<Listed>>, FormatError> {
     let Header { params, count, fitted, oversample, .. } = header;
-    let [_, _, _, _, _, _, _, _, parameters, _, learnt, lengths, codes, biases, rows] = sections else {
+    let [_, _, _, _, _, _, _, _, parameters, _, learnt, lengths, codes, biases, rows, ..] = sections else {
         return Ok(None);
     };
     if lengths.is_empty() {
@@ -362,7 +379,7 @@ impl Header {
             return Err(FormatError::Magic);
         }
         let version = bytes.get(8..12).map(|b| u32::from_le_bytes(b.try_into().expect("four bytes")));
-        let Some((header, sections)) = version.and_then(shape) else {
+        let Some((header, counts)) = version.and_then(shape) else {
             let short = FormatError::Length { found, expected: HEADER as u64 };
             return Err(version.map_or(short, |found| FormatError::Version { found }));
         };
@@ -377,7 +394,8 @@ impl Header {
         if u64_at(16) != found {
             return Err(FormatError::Length { found, expected: u64_at(16) });
         }
-        if u32_at(12) as usize != sections {
+        let sections = u32_at(12) as usize;
+        if !counts.contains(&sections) {
             return Err(FormatError::Invalid { what: "the number of sections is not that of the version" });
         }
         let invalid = |what| FormatError::Invalid { what };

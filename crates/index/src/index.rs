@@ -13,6 +13,7 @@
 //! | `image` (save) | a change | the writer's state |
 //! | dropping the last reader of an old view | nothing | frees memory that the index has outgrown |
 
+use crate::calibrate::Tuned;
 use crate::coded::Coded;
 use crate::error::{Broken, CreateError};
 use crate::filter::RowSet;
@@ -159,6 +160,7 @@ pub struct Index {
     known_bytes: AtomicUsize,
     /// The most bytes that the index may take.
     pub(crate) limit: AtomicUsize,
+    pub(crate) tuned: Tuned,
 }
 
 impl Index {
@@ -201,6 +203,7 @@ impl Index {
             writer: Mutex::new(writer),
             known_bytes: AtomicUsize::new(0),
             limit: AtomicUsize::new(usize::MAX),
+            tuned: Tuned::default(),
         }
     }
 

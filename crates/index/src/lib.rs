@@ -3,8 +3,10 @@
 //! This crate never spawns a thread, does I/O or reads a clock: threads come as an [`Executor`], a file as its bytes.
 
 mod add;
+mod calibrate;
 mod code;
 mod coded;
+mod curve;
 mod error;
 mod executor;
 mod filter;
@@ -14,9 +16,11 @@ mod get;
 mod groups;
 mod hnsw;
 mod index;
+mod interval;
 mod ivf;
 mod listed;
 mod memory;
+mod monitor;
 mod pages;
 mod params;
 mod plan;
@@ -29,8 +33,12 @@ mod space;
 mod vectors;
 mod visited;
 
+pub use calibrate::KS;
 pub use code::{Code, CodeError, ParametersError};
-pub use error::{AddError, Broken, CreateError, GetError, RemoveError, SearchError, VectorError};
+pub use curve::{Curve, Knob, Point, Table};
+pub use error::{
+    AddError, Broken, CalibrateError, CreateError, GetError, RemoveError, SearchError, VectorError,
+};
 pub use executor::{Executor, Inline};
 pub use filter::Filter;
 pub use format::{FormatError, Image};
@@ -38,7 +46,9 @@ pub use get::OwnedVectors;
 pub use groups::{Group, Groups};
 pub use hnsw::repair::Repaired;
 pub use index::{Index, Stats};
+pub use interval::Estimate;
 pub use memory::{FileBytes, OutOfMemory};
+pub use monitor::Monitor;
 pub use pages::Pages;
 pub use params::{Kind, Params};
 pub use plan::Plan;

@@ -37,6 +37,7 @@ impl Index {
             ids.iter().filter_map(|id| known.remove(id)).collect()
         };
         writer.state.deleted = writer.state.deleted.with(&rows);
+        self.tuned.note_removed(rows.len());
         self.publish(&writer);
         Ok(rows.len())
     }

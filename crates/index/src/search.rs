@@ -42,12 +42,14 @@ pub struct Search<'a> {
     pub oversample: Option<f32>,
     /// Only these vectors may be results. Made by the same reader.
     pub filter: Option<&'a Filter>,
+    /// Whether to compare every vector that may be a result, whatever else is said.
+    pub exact: bool,
 }
 
 impl Search<'_> {
     /// The nearest `k`, with the usual effort.
     pub fn new(k: usize) -> Self {
-        Search { k, ef_search: 64, epsilon: None, nprobe: 16, oversample: None, filter: None }
+        Search { k, ef_search: 64, epsilon: None, nprobe: 16, oversample: None, filter: None, exact: false }
     }
 
     /// The same with another `ef_search`.
@@ -72,8 +74,8 @@ impl Search<'_> {
 
     /// The same among the vectors of `filter`.
     pub fn filter<'b>(self, filter: &'b Filter) -> Search<'b> {
-        let Search { k, ef_search, epsilon, nprobe, oversample, .. } = self;
-        Search { k, ef_search, epsilon, nprobe, oversample, filter: Some(filter) }
+        let Search { k, ef_search, epsilon, nprobe, oversample, exact, .. } = self;
+        Search { k, ef_search, epsilon, nprobe, oversample, filter: Some(filter), exact }
     }
 }
 
@@ -125,14 +127,14 @@ impl std::ops::AddAssign for Counts {
 /// The memory of searches, reused from one to the next; not tied to an index. One per thread.
 #[derive(Default)]
 pub struct Scratch {
-    walker: Walker,
-    probes: Vec<Probe>,
+    pub(crate) walker: Walker,
+    pub(crate) probes: Vec<Probe>,
     pools: Vec<Pool>,
     codes: Vec<CodeProbe>,
     lists: ListScratch,
     floats: Vec<f32>,
-    ids: Vec<u32>,
-    keys: Vec<i32>,
+    pub(crate) ids: Vec<u32>,
+    pub(crate) keys: Vec<i32>,
 }
 
 /// An index as it was at one moment. Whatever changes later, searches through the same reader see the same vectors.
@@ -183,6 +185,9 @@ impl Reader {
 
     /// How a search would be carried out.
     pub fn plan(&self, search: &Search<'_>) -> Plan {
+        if search.exact {
+            return Plan::Exact;
+        }
         let matches = search.filter.map_or(self.len(), Filter::matches);
         let ef = if search.epsilon.is_some() { search.k } else { search.ef_search };
         let k = search.k.min(matches);
@@ -298,7 +303,13 @@ impl Reader {
     /// Finds the nearest by the graph or the code for the first probe, in the walker's pool; whether they are `k`. If not
     /// (many identical ones can hide each other, a filter's matches can lie apart from each other), only an exact search
     /// can tell.
-    fn approximate(&self, scratch: &mut Scratch, plan: Plan, k: usize, search: &Search<'_>) -> bool {
+    pub(crate) fn approximate(
+        &self,
+        scratch: &mut Scratch,
+        plan: Plan,
+        k: usize,
+        search: &Search<'_>,
+    ) -> bool {
         let State { space, coded, .. } = &*self.0;
         let Scratch { walker, probes, codes, floats, ids, keys, .. } = scratch;
         let Some(coded) = coded else {
@@ -320,7 +331,7 @@ impl Reader {
     }
 
     /// As [`approximate`](Self::approximate), by scanning lists.
-    fn scan(
+    pub(crate) fn scan(
         &self,
         scratch: &mut Scratch,
         listed: &Listed,

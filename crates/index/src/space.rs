@@ -348,6 +348,12 @@ impl Space {
         }
     }
 
+    /// Whether two stored vectors are copies of one another.
+    pub(crate) fn same(&self, a: u32, b: u32) -> bool {
+        let row = |id: u32| &self.rows[id as usize * self.stride..][..self.stride];
+        row(a) == row(b)
+    }
+
     /// The stored rows, padding included: it is zero in rows and probes, so the kernels' loops have no tail.
     fn typed_rows<T>(&self) -> Rows<'_, T> {
         Rows::new(&self.rows, self.stride, self.count, self.stride / size_of::<T>())

@@ -84,6 +84,29 @@ fn positive(name: &str, given: Given<'_, '_>) -> PyResult<NonZeroUsize> {
     value.ok_or_else(|| argument(given.py(), name, format!("{name}=0: use at least 1")))
 }
 
+pub(crate) fn target_recall(given: Given<'_, '_>) -> PyResult<Option<f32>> {
+    number("target_recall", given)
+}
+
+pub(crate) fn rate(given: Given<'_, '_>) -> PyResult<f64> {
+    let rate = number("rate", given)?.map(f64::from);
+    let inside = rate.filter(|rate| (0.0..=1.0).contains(rate));
+    inside
+        .ok_or_else(|| argument(given.py(), "rate", "rate is not between 0 and 1: 0.01 is usual, 0 ends it"))
+}
+
+pub(crate) fn window(given: Given<'_, '_>) -> PyResult<usize> {
+    let window = integer("window", given)?;
+    if (1..=1_000_000).contains(&window) {
+        return Ok(window);
+    }
+    Err(argument(
+        given.py(),
+        "window",
+        format!("window={window} is not between 1 and 1000000: 1000 is usual"),
+    ))
+}
+
 /// A float, or `None`.
 fn number(name: &str, given: Given<'_, '_>) -> PyResult<Option<f32>> {
     if given.is_none() {

@@ -136,6 +136,7 @@ fn search(py: Python<'_>, error: &SearchError) -> PyErr {
         SearchError::Radius => argument(py, "radius", message),
         SearchError::Get(GetError::Missing { .. }) => class(py, "IdError", (message, "ids")),
         SearchError::Get(GetError::Memory(_)) => PyMemoryError::new_err(message),
+        SearchError::TargetRecall => argument(py, "target_recall", message),
         SearchError::Filter => argument(py, "filter", message),
         SearchError::Epsilon | SearchError::EpsilonOfInnerProduct => argument(py, "epsilon", message),
     }

@@ -1,17 +1,15 @@
 //! The class `lanewise.Index`.
 
-use crate::errors::{Failure, warn_fewer};
+use crate::errors::{Failure, argument, warn_fewer};
 use crate::filter::{Filter, filter, given_filter};
 use crate::guard::change;
-use crate::parts::in_parts;
-use crate::watch::{Bar, Watch};
-use crate::{arguments, arrays, reach, results};
+use crate::parts::nearest;
+use crate::tune::{self, Monitored};
+use crate::watch::Watch;
+use crate::{add, arguments, arrays, info, reach, results};
 use lanewise_engine as engine;
 use lanewise_engine::Threads;
-use lanewise_engine::index::{
-    AddError, Code, Counts, Dtype, Executor, Index as Inner, Kind, Metric, Need, Params, Reader, Search,
-    Vectors,
-};
+use lanewise_engine::index::{Code, Dtype, Executor, Index as Inner, Kind, Metric, Monitor, Params, Search};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyType};
@@ -48,15 +46,7 @@ use std::path::PathBuf;
 pub(crate) struct Index {
     pub(crate) params: Params,
     pub(crate) inner: Inner,
-}
-
-/// Found vectors, query after query.
-struct Found {
-    ids: Vec<i64>,
-    distances: Vec<f32>,
-    /// Results for each query.
-    k: usize,
-    counts: Counts,
+    monitored: Monitored,
 }
 
 #[pymethods]
@@ -121,7 +111,7 @@ impl Index {
         #[pyo3(from_py_with = arguments::path)] path: PathBuf,
     ) -> PyResult<Bound<'py, PyDict>> {
         let predicted = engine::predict_open(&path).map_err(|error| Failure::File(error).raise(py))?;
-        let need = needed(py, predicted.1)?;
+        let need = info::need(py, predicted.1)?;
         need.set_item("file_bytes", predicted.0)?;
         Ok(need)
     }
@@ -145,7 +135,7 @@ impl Index {
     ) -> PyResult<Bound<'py, PyDict>> {
         let workers = Threads::new(num_threads).workers();
         let need = py.detach(|| change(&self.inner, |index| Ok(index.predict(n, ids, workers)?)));
-        needed(py, need.map_err(|error| error.raise(py))?)
+        info::need(py, need.map_err(|error| error.raise(py))?)
     }
 
     /// The most bytes that the index may take, or None. An add() or upsert() that would take more, by what predict_add()
@@ -196,7 +186,7 @@ impl Index {
         #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
     ) -> PyResult<Bound<'py, Self>> {
         let ids = ids.map(|ids| arrays::ids("ids", ids)).transpose()?;
-        change_vectors(this, x, ids, false, progress, num_threads)
+        add::add(this, x, ids, false, progress, num_threads)
     }
 
     /// Adds vectors, or replaces those whose ids are there already, and returns the index.
@@ -213,7 +203,7 @@ impl Index {
         #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
     ) -> PyResult<Bound<'py, Self>> {
         let ids = arrays::ids("ids", ids)?;
-        let done = change_vectors(this, x, Some(ids), true, progress, num_threads)?;
+        let done = add::add(this, x, Some(ids), true, progress, num_threads)?;
         done.get().repair_if_due(done.py(), num_threads)?;
         Ok(done)
     }
@@ -248,7 +238,7 @@ impl Index {
     ///
     /// Raises MemoryError.
     #[pyo3(signature = (*, num_threads=None))]
-    fn repair(
+    pub(crate) fn repair(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
@@ -292,6 +282,10 @@ impl Index {
     /// nprobe: IVF, lists that are scanned: more is better and slower; more than there are counts as all.
     /// oversample: with a code, how many candidates for each result are ordered by the vectors; 1 to 1000. Not given: what
     ///     the code needed on a sample.
+    /// target_recall: above 0, at most 1, in place of all four: the least effort that is known to find this share of the
+    ///     results, by the curve that calibrate() measured. The first such search measures it, and later ones anew if
+    ///     more vectors came in since than there were then, or a quarter was removed or replaced. What no measured effort
+    ///     is known to reach, and all above 0.999, is searched exactly. With a filter, what was measured is without it.
     /// filter: only these vectors may be results: a Filter, or what filter() takes. How a filtered search is carried out
     ///     depends on how many pass; there are always min(k, len(filter)) results.
     /// num_threads: 1 to 4096. Not given: what CPU affinity and container limits allow.
@@ -299,7 +293,7 @@ impl Index {
     /// ids (int64) and distances (float32) have shape (n, min(k, len(index))), or (min(k, len(index)),) for one query.
     ///
     /// Raises ArgumentError, DtypeError, MemoryError.
-    #[pyo3(signature = (q, k=10, *, ef_search=64, epsilon=None, nprobe=16, oversample=None, filter=None, num_threads=None))]
+    #[pyo3(signature = (q, k=10, *, ef_search=64, epsilon=None, nprobe=16, oversample=None, target_recall=None, filter=None, num_threads=None))]
     #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
     fn search<'py>(
         &self,
@@ -309,10 +303,23 @@ impl Index {
         #[pyo3(from_py_with = arguments::epsilon)] epsilon: Option<f32>,
         #[pyo3(from_py_with = arguments::nprobe)] nprobe: usize,
         #[pyo3(from_py_with = arguments::oversample)] oversample: Option<f32>,
+        #[pyo3(from_py_with = arguments::target_recall)] target_recall: Option<f32>,
         filter: Option<&Bound<'py, PyAny>>,
         #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = q.py();
+        // The curve first: measuring it lets other threads run.
+        let curve = match target_recall {
+            Some(_) if epsilon.is_some() || oversample.is_some() => {
+                let message = "target_recall chooses epsilon and oversample: leave these out, or it";
+                return Err(argument(py, "target_recall", message));
+            }
+            Some(target) => {
+                Search::check_target(target).map_err(|error| Failure::Search(error).raise(py))?;
+                Some((tune::curve(&self.inner, num_threads, py)?, target))
+            }
+            None => None,
+        };
         let reader = self.inner.reader();
         // A filter first: its function runs Python code, and none may run once an array is lent.
         let filter = given_filter(&reader, filter)?;
@@ -321,7 +328,14 @@ impl Index {
         let threads = Threads::new(num_threads);
         let filter = filter.as_ref().map(|filter| &filter.inner);
         let how = Search { epsilon, nprobe, oversample, filter, ..Search::new(k).ef(ef_search) };
-        let found = py.detach(|| search(&reader, vectors, &how, threads));
+        let how = match curve {
+            Some((curve, target)) => {
+                curve.tune(how, target).map_err(|error| Failure::Search(error).raise(py))?
+            }
+            None => how,
+        };
+        let monitor = self.monitored.get();
+        let found = py.detach(|| nearest(&reader, vectors, &how, threads, monitor.as_deref()));
         let found = found.map_err(|error| error.raise(py))?;
         if found.k < k {
             warn_fewer(py, k, found.k, if filter.is_some() { "the filter" } else { "the index" })?;
@@ -437,48 +451,69 @@ impl Index {
         reach::get(self, ids)
     }
 
+    /// Measures which effort reaches which recall, for search(target_recall=...), and returns the curve as info() shows it.
+    ///
+    /// queries: 50 or more, arrays as for add(); of more than 1024, so many are taken. Not given: 512 stored vectors, each
+    ///     searched for as if it and its copies were not in the index. Give queries where they are unlike the vectors.
+    /// k: the numbers of results that are measured: one to eight, rising. Not given: (1, 10, 100). Efforts for others lie
+    ///     between these; above the greatest, nprobe and ef_search grow in proportion.
+    /// progress: whether to draw a bar on sys.stderr.
+    /// num_threads: 1 to 4096. Not given: what CPU affinity and container limits allow. The curve does not depend on it.
+    ///
+    /// It takes about as long as comparing all vectors with two to five times as many queries. Ctrl-C ends it; the curve
+    /// is then what it was. save() keeps it. Changes wait for nothing.
+    ///
+    /// Raises ArgumentError, DtypeError.
+    #[pyo3(signature = (queries=None, *, k=None, progress=false, num_threads=None), text_signature = "(self, queries=None, *, k=None, progress=False, num_threads=None)")]
+    fn calibrate<'py>(
+        &self,
+        py: Python<'py>,
+        queries: Option<&Bound<'py, PyAny>>,
+        k: Option<&Bound<'py, PyAny>>,
+        #[pyo3(from_py_with = arguments::progress)] progress: bool,
+        #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let ks = tune::ks(k)?;
+        let curve = tune::calibrate(&self.inner, queries, &ks, progress, num_threads, py)?;
+        tune::points(py, &curve)
+    }
+
+    /// From now on samples searches, for recall_estimate(), and forgets what was sampled before.
+    ///
+    /// rate: share of the queries, 0 to 1, that are also searched exactly, as part of the call that asks them: they cost
+    ///     so much more time. 0 ends it.
+    /// window: how many sampled queries are remembered, the last ones, so that an estimate follows a drift.
+    /// seed: what the queries are drawn by.
+    ///
+    /// Raises ArgumentError, DtypeError.
+    #[pyo3(signature = (rate=0.01, *, window=1000, seed=0))]
+    fn monitor(
+        &self,
+        #[pyo3(from_py_with = arguments::rate)] rate: f64,
+        #[pyo3(from_py_with = arguments::window)] window: usize,
+        #[pyo3(from_py_with = arguments::seed)] seed: u64,
+    ) {
+        self.monitored.set((rate > 0.0).then(|| Monitor::new(rate, window, seed)));
+    }
+
+    /// The recall of the searches that monitor() sampled last: a RecallEstimate, (recall, low, high, queries).
+    ///
+    /// low and high are the ends of a 95 % confidence interval. Before any query was sampled: (nan, 0, 1, 0).
+    fn recall_estimate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        tune::estimate(py, self.monitored.get().map(|monitor| monitor.estimate()))
+    }
+
     /// What the index holds, takes and runs on, as a dict.
     ///
     /// len; removed: vectors removed whose memory repair() gives back; dim, metric, dtype, kind, code, m, ef_construction, seed,
     /// nlist: as given. lists: how many there are, 0 until there are vectors enough. vector_bytes, code_bytes, graph_bytes,
     /// list_bytes, id_bytes: of each part, in memory or in the opened file; bytes_per_vector: their sum over len. memory_bytes: what the index holds
     /// for itself, without the opened file. layers: of the graph, above the base. isa: the instruction-set level in
-    /// use; kernels: the instruction set that serves each kernel.
+    /// use; kernels: the instruction set that serves each kernel. recall_curve: what calibrate() measured, or None; a dict
+    /// for each k and effort: k; epsilon, ef_search or nprobe; oversample (None without a code); recall; recall_low, which the recall of all
+    /// queries exceeds with 95 % confidence; distances, vectors compared for a query.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let index = &self.inner;
-        let stats = index.stats();
-        let params = &self.params;
-        let info = PyDict::new(py);
-        info.set_item("len", stats.len)?;
-        info.set_item("removed", stats.deleted)?;
-        info.set_item("dim", params.dim)?;
-        info.set_item("metric", params.metric.name())?;
-        info.set_item("dtype", params.dtype.name())?;
-        info.set_item("kind", params.kind.name())?;
-        info.set_item("code", params.code.name())?;
-        info.set_item("code_report", index.code_report())?;
-        info.set_item("m", params.m)?;
-        info.set_item("ef_construction", params.ef_construction)?;
-        info.set_item("seed", params.seed)?;
-        info.set_item("nlist", params.nlist)?;
-        info.set_item("lists", stats.lists)?;
-        let parts = stats.graph_bytes + stats.list_bytes;
-        let bytes = stats.vector_bytes + stats.code_bytes + parts + stats.id_bytes;
-        info.set_item("bytes_per_vector", bytes as f64 / stats.len.max(1) as f64)?;
-        info.set_item("vector_bytes", stats.vector_bytes)?;
-        info.set_item("code_bytes", stats.code_bytes)?;
-        info.set_item("graph_bytes", stats.graph_bytes)?;
-        info.set_item("list_bytes", stats.list_bytes)?;
-        info.set_item("id_bytes", stats.id_bytes)?;
-        info.set_item("memory_bytes", index.owned_bytes())?;
-        info.set_item("layers", stats.layers)?;
-        info.set_item("isa", index.level())?;
-        let kernels = PyDict::new(py);
-        for slot in index.slots() {
-            kernels.set_item(slot.kernel, slot.isa)?;
-        }
-        info.set_item("kernels", kernels)?;
-        Ok(info)
+        info::info(&self.inner, py)
     }
 
     fn __len__(&self) -> usize {
@@ -555,84 +590,8 @@ impl Index {
     }
 }
 
-impl Index {
-    /// A repair, once it would give memory back.
-    fn repair_if_due(&self, py: Python<'_>, num_threads: Option<NonZeroUsize>) -> PyResult<()> {
-        if self.inner.repair_due() { self.repair(py, num_threads) } else { Ok(()) }
-    }
-}
-
-fn needed(py: Python<'_>, need: Need) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("memory_bytes", need.held)?;
-    dict.set_item("peak_bytes", need.peak)?;
-    Ok(dict)
-}
-
 impl From<Inner> for Index {
     fn from(inner: Inner) -> Self {
-        Index { params: *inner.params(), inner }
+        Index { params: *inner.params(), inner, monitored: Monitored::default() }
     }
-}
-
-/// Adds or replaces vectors. Ids were read before: reading them can run Python code, and none may run once an array is
-/// lent.
-fn change_vectors<'py>(
-    this: Bound<'py, Index>,
-    x: &Bound<'py, PyAny>,
-    ids: Option<Vec<i64>>,
-    replace: bool,
-    progress: bool,
-    num_threads: Option<NonZeroUsize>,
-) -> PyResult<Bound<'py, Index>> {
-    let py = this.py();
-    let index = this.get();
-    let batch = arrays::vectors("x", x, &index.params)?;
-    let vectors = batch.vectors();
-    let mut watch = Watch::new(progress.then(|| Bar::new(py, batch.count)));
-    let result = py.detach(|| {
-        change(&index.inner, |inner| {
-            let threads = Threads::new(num_threads);
-            let proceed = &mut |done| watch.proceed(done);
-            Ok(match &ids {
-                Some(ids) if replace => inner.upsert(vectors, ids, &threads, proceed),
-                ids => inner.add(vectors, ids.as_deref(), &threads, proceed),
-            }?)
-        })
-    });
-    match result {
-        Ok(_) => {
-            watch.finish(py, batch.count)?;
-            Ok(this)
-        }
-        Err(Failure::Add(cancelled @ AddError::Cancelled { added, .. })) => {
-            watch.finish(py, added)?;
-            let raised = Failure::Stopped(watch.raised).raise(py);
-            raised.value(py).call_method1("add_note", (cancelled.to_string(),))?;
-            Err(raised)
-        }
-        Err(error) => Err(error.raise(py)),
-    }
-}
-
-/// The results of all queries, of the same number each.
-fn search(reader: &Reader, queries: Vectors<'_>, how: &Search, threads: Threads) -> Result<Found, Failure> {
-    let count = reader.check(queries, how)?;
-    let k = how.k.min(how.filter.map_or(reader.len(), |filter| filter.matches()));
-    let results = count.checked_mul(k).ok_or(Failure::Memory(usize::MAX))?;
-    let bytes = results.saturating_mul(size_of::<i64>() + size_of::<f32>());
-    let mut found = Found { ids: Vec::new(), distances: Vec::new(), k, counts: Counts::default() };
-    found.ids.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
-    found.distances.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
-    in_parts(count, threads, |range| {
-        let part = queries.slice(reader.dim(), range);
-        let (results, counts) = engine::search(reader, part, how, threads)?;
-        found.counts += counts;
-        for neighbors in results {
-            found.ids.extend(neighbors.ids);
-            found.distances.extend(neighbors.distances);
-        }
-        Ok(())
-    })?;
-    Ok(found)
 }

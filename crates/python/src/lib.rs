@@ -3,6 +3,7 @@
 //! Thin: arguments are checked at the door ([`arguments`], [`arrays`]), the work runs in the engine without the GIL
 //! ([`index`]), and what goes wrong is mapped to Python in one place ([`errors`]).
 
+mod add;
 mod arguments;
 mod arrays;
 mod convert;
@@ -11,9 +12,11 @@ mod errors;
 mod filter;
 mod guard;
 mod index;
+mod info;
 mod parts;
 mod reach;
 mod results;
+mod tune;
 mod watch;
 
 use pyo3::prelude::*;

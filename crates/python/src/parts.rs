@@ -5,7 +5,7 @@ use crate::errors::Failure;
 use crate::watch::Watch;
 use lanewise_engine as engine;
 use lanewise_engine::Threads;
-use lanewise_engine::index::{Counts, Executor, Neighbors, Reader, Search, Vectors};
+use lanewise_engine::index::{Counts, Executor, Monitor, Neighbors, Reader, Search, Vectors};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,46 @@ pub(crate) fn in_parts(
         }
     }
     Ok(())
+}
+
+/// Found vectors, query after query.
+pub(crate) struct Found {
+    pub(crate) ids: Vec<i64>,
+    pub(crate) distances: Vec<f32>,
+    /// Results for each query.
+    pub(crate) k: usize,
+    pub(crate) counts: Counts,
+}
+
+/// The results of all queries, of the same number each; `monitor` may sample them. Call without the GIL.
+pub(crate) fn nearest(
+    reader: &Reader,
+    queries: Vectors<'_>,
+    how: &Search,
+    threads: Threads,
+    monitor: Option<&Monitor>,
+) -> Result<Found, Failure> {
+    let count = reader.check(queries, how)?;
+    let k = how.k.min(how.filter.map_or(reader.len(), |filter| filter.matches()));
+    let results = count.checked_mul(k).ok_or(Failure::Memory(usize::MAX))?;
+    let bytes = results.saturating_mul(size_of::<i64>() + size_of::<f32>());
+    let mut found = Found { ids: Vec::new(), distances: Vec::new(), k, counts: Counts::default() };
+    found.ids.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
+    found.distances.try_reserve_exact(results).map_err(|_| Failure::Memory(bytes))?;
+    in_parts(count, threads, |range| {
+        let part = queries.slice(reader.dim(), range);
+        let (results, counts) = engine::search(reader, part, how, threads)?;
+        found.counts += counts;
+        if let Some(monitor) = monitor {
+            engine::observe(monitor, reader, part, how, &results, threads);
+        }
+        for neighbors in results {
+            found.ids.extend(neighbors.ids);
+            found.distances.extend(neighbors.distances);
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// The nearest to each query, where how many there are differs from one to the other. Call without the GIL.

@@ -19,7 +19,9 @@ pub(crate) struct Watch {
 
 /// A bar on Python's stderr, which may be redirected, a notebook's, or none.
 pub(crate) struct Bar {
-    total: usize,
+    /// What is being done, and to what.
+    verb: &'static str,
+    unit: &'static str,
     /// How long a drawing stays: longer where each becomes a line of a log.
     pace: Duration,
     drawn: Duration,
@@ -36,9 +38,14 @@ impl Watch {
         Watch { start, last: start, bar, raised: None }
     }
 
-    /// To be called often, without the GIL, with the number of vectors done. Stops if a signal handler raised, which is
-    /// then in `raised`, or if the interpreter is shutting down.
+    /// As [`proceed_of`](Self::proceed_of), where nobody sees how much there is.
     pub(crate) fn proceed(&mut self, done: usize) -> ControlFlow<()> {
+        self.proceed_of(done, done)
+    }
+
+    /// To be called often, without the GIL, with what is done of all there is. Stops if a signal handler raised, which is
+    /// then in `raised`, or if the interpreter is shutting down.
+    pub(crate) fn proceed_of(&mut self, done: usize, total: usize) -> ControlFlow<()> {
         if self.last.elapsed() < PERIOD {
             return ControlFlow::Continue(());
         }
@@ -47,7 +54,7 @@ impl Watch {
         let checked = Python::try_attach(|py| {
             py.check_signals()?;
             match &mut self.bar {
-                Some(bar) if spent >= bar.drawn + bar.pace => bar.draw(py, done, spent, ""),
+                Some(bar) if spent >= bar.drawn + bar.pace => bar.draw(py, done, total, spent, ""),
                 _ => Ok(()),
             }
         });
@@ -62,25 +69,32 @@ impl Watch {
     }
 
     /// Draws the bar's last state.
-    pub(crate) fn finish(&mut self, py: Python<'_>, done: usize) -> PyResult<()> {
+    pub(crate) fn finish(&mut self, py: Python<'_>, done: usize, total: usize) -> PyResult<()> {
         let spent = self.start.elapsed();
-        self.bar.as_mut().map_or(Ok(()), |bar| bar.draw(py, done, spent, "\n"))
+        self.bar.as_mut().map_or(Ok(()), |bar| bar.draw(py, done, total, spent, "\n"))
     }
 }
 
 impl Bar {
-    /// A bar for `total` vectors.
-    pub(crate) fn new(py: Python<'_>, total: usize) -> Self {
+    /// A bar that says `verb` and counts `unit`.
+    pub(crate) fn new(py: Python<'_>, verb: &'static str, unit: &'static str) -> Self {
         let terminal =
             py.import("sys").and_then(|sys| sys.getattr("stderr")?.call_method0("isatty")?.is_truthy());
         let pace = if terminal.unwrap_or(false) { PERIOD } else { Duration::from_secs(1) };
-        Bar { total, pace, drawn: Duration::ZERO }
+        Bar { verb, unit, pace, drawn: Duration::ZERO }
     }
 
     /// A stderr that cannot be written to is no reason to fail; what a signal handler raises meanwhile is.
-    fn draw(&mut self, py: Python<'_>, done: usize, spent: Duration, end: &str) -> PyResult<()> {
+    fn draw(
+        &mut self,
+        py: Python<'_>,
+        done: usize,
+        total: usize,
+        spent: Duration,
+        end: &str,
+    ) -> PyResult<()> {
         self.drawn = spent;
-        let text = format!("\r{}{end}", line(done, self.total, spent));
+        let text = format!("\r{}{end}", self.line(done, total, spent));
         let written = py.import("sys").and_then(|sys| {
             let stderr = sys.getattr("stderr")?;
             stderr.call_method1("write", (text,))?;
@@ -91,22 +105,23 @@ impl Bar {
             _ => Ok(()),
         }
     }
-}
 
-/// The bar as a line of constant width.
-fn line(done: usize, total: usize, spent: Duration) -> String {
-    const WIDTH: usize = 24;
-    let share = done as f64 / total.max(1) as f64;
-    let full = (share * WIDTH as f64) as usize;
-    let rate = done as f64 / spent.as_secs_f64().max(1e-3);
-    let left = if done >= total {
-        format!("{:.1} s in all", spent.as_secs_f64())
-    } else if done == 0 {
-        String::new()
-    } else {
-        let seconds = ((total - done) as f64 / rate).ceil() as u64;
-        format!("{}:{:02} left", seconds / 60, seconds % 60)
-    };
-    let bar = "#".repeat(full) + &".".repeat(WIDTH - full);
-    format!("adding [{bar}] {:3.0} %  {done}/{total}  {rate:.0} vectors/s  {left:<14}", share * 100.0)
+    /// The bar as a line of constant width.
+    fn line(&self, done: usize, total: usize, spent: Duration) -> String {
+        const WIDTH: usize = 24;
+        let share = done as f64 / total.max(1) as f64;
+        let full = (share * WIDTH as f64) as usize;
+        let rate = done as f64 / spent.as_secs_f64().max(1e-3);
+        let left = if done >= total {
+            format!("{:.1} s in all", spent.as_secs_f64())
+        } else if done == 0 {
+            String::new()
+        } else {
+            let seconds = ((total - done) as f64 / rate).ceil() as u64;
+            format!("{}:{:02} left", seconds / 60, seconds % 60)
+        };
+        let bar = "#".repeat(full) + &".".repeat(WIDTH - full);
+        let Bar { verb, unit, .. } = self;
+        format!("{verb} [{bar}] {:3.0} %  {done}/{total}  {rate:.0} {unit}/s  {left:<14}", share * 100.0)
+    }
 }

@@ -3,6 +3,7 @@
 mod arguments;
 mod bench;
 mod build;
+mod calibrate;
 mod demo;
 mod doctor;
 mod limits;

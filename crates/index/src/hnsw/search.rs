@@ -44,6 +44,8 @@ pub(crate) struct Walker {
     detours: Pool,
     pub(super) visited: Visited,
     pub(super) members: Vec<u32>,
+    /// Vectors that walks of the base layer pass by, as if they were not in the index (see `calibrate`).
+    pub(crate) hidden: Vec<u32>,
     /// Neighbours that fail a filter.
     pub(super) failing: Vec<u32>,
     vectors: Vec<u32>,
@@ -130,6 +132,9 @@ impl Walker {
             let Some(next) = self.next(space, beam, A::ALL) else { return };
             self.counts.hops += 1;
             self.gather(layer, next);
+            if !self.hidden.is_empty() {
+                self.lead_on(layer, space, next);
+            }
             if let Some(next) = self.pool.peek() {
                 // Often the next to be expanded: its links arrive while the distances are computed.
                 let links = layer.links_at(next.id());
@@ -139,10 +144,36 @@ impl Walker {
         }
     }
 
+    /// Where `member` links to a hidden one it is to lead on to whom it would have linked to instead: of the neighbours of
+    /// the hidden one the nearest to `member` that it does not link to. Without, walks would lose the links that were left
+    /// out in favour of the hidden one, and find less than in an index that never had it.
+    fn lead_on<L: Layer, C: Compare>(&mut self, layer: &L, space: &C, member: u32) {
+        let mut own: Vec<u32> = links(layer, member).collect();
+        for i in 0..own.len() {
+            if !self.hidden.contains(&own[i]) {
+                continue;
+            }
+            let new = |other: &u32| *other != member && !own.contains(other) && !self.hidden.contains(other);
+            let others: Vec<u32> = links(layer, own[i]).filter(new).collect();
+            let (mut probe, mut keys) = (C::Probe::default(), vec![0; others.len()]);
+            space.load(member, &mut probe);
+            space.keys_of(&probe, &others, &mut keys);
+            if let Some((_, other)) = keys.into_iter().zip(others).min() {
+                own.push(other);
+                if self.visited.insert(other) {
+                    self.members.push(other);
+                }
+            }
+        }
+    }
+
     pub(super) fn start<L: Layer>(&mut self, layer: &L, starts: &[u32], beam: Beam) {
         self.pool.reset(beam.ef);
         self.detours.reset(usize::MAX);
         self.visited.reset(layer.members());
+        for &hidden in &self.hidden {
+            self.visited.insert(hidden);
+        }
         self.members.clear();
         for &start in starts {
             if self.visited.insert(start) {

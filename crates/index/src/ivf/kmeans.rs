@@ -296,7 +296,7 @@ pub(super) fn weighted(weights: &[f32], most: usize, draws: &mut Draws) -> Vec<u
 }
 
 /// `want` different numbers below `n`, ascending: one of each of `want` equal parts.
-pub(super) fn spread(n: usize, want: usize, seed: u64) -> Vec<usize> {
+pub(crate) fn spread(n: usize, want: usize, seed: u64) -> Vec<usize> {
     let mut draws = Draws(seed);
     let want = want.min(n);
     let start = |i: usize| (i as u128 * n as u128 / want as u128) as usize;
@@ -304,10 +304,10 @@ pub(super) fn spread(n: usize, want: usize, seed: u64) -> Vec<usize> {
 }
 
 /// Numbers drawn from a seed: SplitMix64 (Steele et al., OOPSLA 2014).
-pub(super) struct Draws(pub(super) u64);
+pub(crate) struct Draws(pub(crate) u64);
 
 impl Draws {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -321,7 +321,7 @@ impl Draws {
     }
 
     /// At least 0, below 1.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }

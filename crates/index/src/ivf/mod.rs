@@ -15,7 +15,7 @@
 
 mod centroids;
 mod floats;
-mod kmeans;
+pub(crate) mod kmeans;
 mod lists;
 #[cfg(test)]
 mod measure;

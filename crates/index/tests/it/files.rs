@@ -27,7 +27,7 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Index, FormatError> {
     Index::open(Arc::new(Aligned(lines, bytes.len())))
 }
 
-fn image(index: &Index) -> Vec<u8> {
+pub(crate) fn image(index: &Index) -> Vec<u8> {
     index.image().unwrap().pieces().flatten().copied().collect()
 }
 
@@ -149,7 +149,7 @@ fn files_of_earlier_versions_are_read() {
         assert!(search(&index, &queries, 1, 30).iter().zip(9000..).all(|(f, id)| f.ids[0] == id), "{name}");
         seen += 1;
     }
-    assert!(seen >= 4, "{seen} files");
+    assert!(seen >= 6, "{seen} files");
 }
 
 /// Removed vectors stay removed, numbering goes on, and ids written down by a repair come back.
@@ -190,8 +190,8 @@ fn crc(bytes: &[u8]) -> u32 {
 }
 
 /// Makes all checksums right again.
-fn forge(bytes: &mut [u8]) {
-    for i in 0..15 {
+pub(crate) fn forge(bytes: &mut [u8]) {
+    for i in 0..16 {
         let at = 128 + i * 32;
         let field =
             |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
@@ -333,7 +333,7 @@ fn starts_without_pilots_are_refused() {
             put(16, 1088);
             put(128 + 5 * 32 + 8, starts.len() as u64 * 4);
             put(128 + 6 * 32, 1088);
-            (7..15).for_each(|i| put(128 + i * 32, 1088));
+            (7..16).for_each(|i| put(128 + i * 32, 1088));
             forge(&mut bytes);
             let error = open(&bytes).err().expect("refused");
             assert_eq!(error, FormatError::Invalid { what: "starts without pilots" }, "{kind:?} {starts:?}");

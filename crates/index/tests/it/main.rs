@@ -10,3 +10,4 @@ mod filters;
 mod graph;
 mod lists;
 mod reach;
+mod tuning;

@@ -18,7 +18,7 @@ from .errors import (
     IdError,
     IsaError,
 )
-from .results import Found, FoundRange, Group
+from .results import Found, FoundRange, Group, RecallEstimate
 
 __all__ = [
     "ArgumentError",
@@ -34,5 +34,6 @@ __all__ = [
     "Index",
     "IsaError",
     "Pages",
+    "RecallEstimate",
     "__version__",
 ]

@@ -19,7 +19,7 @@ from typing import (
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .results import Found, FoundRange, Group
+from .results import Found, FoundRange, Group, RecallEstimate
 
 __all__ = ["Filter", "Index", "Pages", "__version__", "command_line"]
 
@@ -104,6 +104,7 @@ class Index:
         epsilon: SupportsFloat | None = None,
         nprobe: SupportsIndex = 16,
         oversample: SupportsFloat | None = None,
+        target_recall: SupportsFloat | None = None,
         filter: Filter | ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None = None,
         num_threads: SupportsIndex | None = None,
     ) -> Found: ...
@@ -143,6 +144,22 @@ class Index:
         **effort: Unpack[_Effort],
     ) -> Pages: ...
     def get(self, ids: ArrayLike) -> NDArray[Any]: ...
+    def calibrate(
+        self,
+        queries: ArrayLike | None = None,
+        *,
+        k: SupportsIndex | Sequence[SupportsIndex] | None = None,
+        progress: bool = False,
+        num_threads: SupportsIndex | None = None,
+    ) -> list[dict[str, Any]]: ...
+    def monitor(
+        self,
+        rate: SupportsFloat = 0.01,
+        *,
+        window: SupportsIndex = 1000,
+        seed: SupportsIndex = 0,
+    ) -> None: ...
+    def recall_estimate(self) -> RecallEstimate: ...
     def info(self) -> dict[str, Any]: ...
     def __len__(self) -> int: ...
     @property

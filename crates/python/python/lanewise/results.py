@@ -1,4 +1,4 @@
-"""What searches return."""
+"""What searches return, and what is known of their recall."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
@@ -89,3 +89,10 @@ class Group(NamedTuple):
     """Its vectors, nearest first."""
     distances: NDArray[np.float32]
     """Their distances, ascending."""
+class RecallEstimate(NamedTuple):
+    """Recall of sampled searches: the share found, its 95 % interval, and how many queries."""
+
+    recall: float
+    low: float
+    high: float
+    queries: int
