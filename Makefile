@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 CACHE ?= .cache
 RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
 
-.PHONY: help demo test bench-compare bench-levels bench-kernels bench-java check tidy fix doctor clean
+.PHONY: help demo test bench-compare bench-levels bench-kernels bench-java fuzz check tidy fix doctor clean
 
 help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
@@ -16,6 +16,7 @@ help:
 	@echo 'make bench-levels   bit vectors with one instruction set after the other, in segments and in one'
 	@echo 'make bench-kernels  each kernel beside NumKong, SimSIMD, FAISS, Lucene and the limits of this machine'
 	@echo 'make bench-java     the drop-in for Lucene beside Lucene (JDK 22 or later, Maven)'
+	@echo 'make fuzz    hostile index files for FUZZ_SECONDS (600); needs nightly Rust and cargo-fuzz'
 	@echo 'make doctor  what this machine has and which kernels run'
 	@echo 'make check   lints, formats, tiers, generated files'
 	@echo 'make fix     formats, regenerates'
@@ -53,6 +54,13 @@ bench-kernels: $(VENV)/.bench-kernels
 bench-java:
 	@$(MAKE) -s -C crates/kernels
 	@sh scripts/java bench --csv "$(CURDIR)/bench-out/lucene.csv" $(BENCH_ARGS)
+
+FUZZ := target/fuzz
+FUZZ_SECONDS ?= 600
+fuzz:
+	@cargo run -q --release --manifest-path fuzz/Cargo.toml --target-dir $(FUZZ) --bin seeds -- $(FUZZ)/corpus
+	@cargo +nightly fuzz run -O --target-dir $(FUZZ) open $(FUZZ)/corpus -- \
+	    -max_len=65536 -timeout=30 -rss_limit_mb=3000 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1
 
 doctor:
 	@cargo run -q --release -p lanewise-cli --bin lanewise -- doctor

@@ -10,12 +10,25 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Bytes on a cache line, as a map gives them.
-struct Aligned(Vec<[u64; 8]>, usize);
+struct Aligned {
+    room: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Aligned {
+    fn new(bytes: &[u8]) -> Aligned {
+        let mut room = vec![0; bytes.len() + 64];
+        let start = room.as_ptr().align_offset(64);
+        let end = start + bytes.len();
+        room[start..end].copy_from_slice(bytes);
+        Aligned { room, start, end }
+    }
+}
 
 impl AsRef<[u8]> for Aligned {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: `self.1` bytes of initialised numbers.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.1) }
+        &self.room[self.start..self.end]
     }
 }
 
@@ -74,13 +87,7 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 fuzz_target!(|data: &[u8]| {
     let mut bytes = data.to_vec();
     forge(&mut bytes);
-    let mut lines = vec![[0u64; 8]; bytes.len().div_ceil(64)];
-    for (word, chunk) in lines.as_flattened_mut().iter_mut().zip(bytes.chunks(8)) {
-        let mut value = [0; 8];
-        value[..chunk.len()].copy_from_slice(chunk);
-        *word = u64::from_ne_bytes(value);
-    }
-    let Ok(index) = Index::open(Arc::new(Aligned(lines, bytes.len()))) else { return };
+    let Ok(index) = Index::open(Arc::new(Aligned::new(&bytes))) else { return };
     let (dim, dtype) = (index.params().dim, index.params().dtype);
     let (floats, signed, bytes) = (vec![1.0f32; dim], vec![1i8; dim], vec![1u8; dim]);
     let mut packed = vec![0u8; dim.div_ceil(8)];

@@ -24,6 +24,9 @@ fn main() -> std::io::Result<()> {
                 let ids = (dtype == Dtype::F16).then_some(&ids[..]);
                 index.add(vectors, ids, &Inline, &mut |_| ControlFlow::Continue(())).expect("right vectors");
                 index.remove(&[4, 6]).expect("no earlier panic");
+                index
+                    .calibrate(None, &[3], &Inline, &mut |_, _| ControlFlow::Continue(()))
+                    .expect("enough vectors");
                 let name = format!("{}-{}-{}", kind.name(), code.name(), dtype.name());
                 let mut file = std::fs::File::create(Path::new(&folder).join(name))?;
                 for piece in index.image().expect("no earlier panic").pieces() {

@@ -12,8 +12,9 @@ class Found(tuple[NDArray[np.int64], NDArray[np.float32]]):
 
     plan: how the queries were answered, and the work done. The number of queries by plan:
     "exact" (every vector that may be a result was compared), "graph", "filtered_graph"
-    (walked around vectors that fail the filter), "lists" (scanned), "codes" (all compared, the best ordered by the vectors); "distances" (vectors
-    compared) and "hops" (graph nodes expanded), of all queries together.
+    (walked around vectors that fail the filter), "lists" (scanned), "codes" (all compared,
+    the best ordered by the vectors); "distances" (vectors compared) and "hops" (graph nodes
+    expanded), of all queries together.
     """
 
     plan: dict[str, int]
@@ -89,6 +90,8 @@ class Group(NamedTuple):
     """Its vectors, nearest first."""
     distances: NDArray[np.float32]
     """Their distances, ascending."""
+
+
 class RecallEstimate(NamedTuple):
     """Recall of sampled searches: the share found, its 95 % interval, and how many queries."""
 
