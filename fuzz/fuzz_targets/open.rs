@@ -4,6 +4,7 @@
 
 #![no_main]
 
+use crc_fast::{CrcAlgorithm, checksum};
 use lanewise_index::{Dtype, Index, Inline, Scratch, Search, Vectors};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use std::ops::ControlFlow;
@@ -32,11 +33,8 @@ impl AsRef<[u8]> for Aligned {
     }
 }
 
-/// CRC32C bit by bit.
 fn crc(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |sum, &byte| {
-        (0..8).fold(sum ^ u32::from(byte), |s, _| (s >> 1) ^ if s & 1 == 1 { 0x82f6_3b78 } else { 0 })
-    })
+    checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
 /// Where the header says that its sections lie, those that lie inside.
