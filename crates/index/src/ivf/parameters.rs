@@ -24,6 +24,9 @@ pub(crate) enum ParameterError {
     Memory(#[from] OutOfMemory),
 }
 
+/// Above what a vector has, whose squared norm `f32` holds; the difference of two has up to twice that.
+const LARGE: f32 = 1.85e19;
+
 /// Words that are there, by their length.
 struct Words<'a>(&'a [[u8; 4]]);
 
@@ -34,11 +37,11 @@ impl Words<'_> {
         first.iter().map(|&word| u32::from_le_bytes(word)).collect()
     }
 
-    /// Floats whose squares can be summed, as those of stored vectors can.
-    fn floats(&mut self, count: usize) -> Result<Vec<f32>, ParameterError> {
+    /// Floats of a size below `limit`.
+    fn floats(&mut self, count: usize, limit: f32) -> Result<Vec<f32>, ParameterError> {
         let floats: Vec<f32> = self.integers(count).into_iter().map(f32::from_bits).collect();
         // A NaN is not below.
-        let fit = floats.iter().all(|x| x.abs() < 1e19);
+        let fit = floats.iter().all(|x| x.abs() < limit);
         fit.then_some(floats)
             .ok_or(ParameterError::Value { what: "a number that is not finite or too large" })
     }
@@ -82,8 +85,8 @@ impl Ivf {
             return Err(ParameterError::Length { got: bytes.len(), expected });
         }
         let mut words = Words(bytes.as_chunks::<4>().0);
-        let origin = words.floats(dim)?;
-        let centroids = Centroids::new(metric, words.floats(nlist * dim)?, origin, kernels)?;
+        let origin = words.floats(dim, LARGE)?;
+        let centroids = Centroids::new(metric, words.floats(nlist * dim, LARGE)?, origin, kernels)?;
         let book = match runs {
             None => None,
             Some(runs) => {
@@ -91,8 +94,9 @@ impl Ivf {
                 if bounds[0] != 0 || bounds[runs] as usize != dim || bounds.windows(2).any(|w| w[0] >= w[1]) {
                     return Err(ParameterError::Value { what: "runs that do not divide the dimensions" });
                 }
-                let prototypes = words.floats(K * dim)?.as_chunks::<K>().0.to_vec();
-                let biases = words.floats(2)?;
+                let prototypes = words.floats(K * dim, 2.0 * LARGE)?.as_chunks::<K>().0.to_vec();
+                // As large as squares.
+                let biases = words.floats(2, f32::INFINITY)?;
                 if biases[1] < 0.0 {
                     return Err(ParameterError::Value { what: "a negative unit of biases" });
                 }

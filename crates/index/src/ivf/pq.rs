@@ -107,9 +107,10 @@ impl Codebook {
             low = low.min(bias);
             high = high.max(bias);
         }
-        if low <= high {
-            self.least = low - (high - low) / 2.0;
-            self.unit = 2.0 * (high - low) / f32::from(u16::MAX);
+        let (least, unit) = (low - (high - low) / 2.0, 2.0 * (high - low) / f32::from(u16::MAX));
+        // Neither without vectors, nor where sums of squares exceed what `f32` holds.
+        if least.is_finite() && unit.is_finite() {
+            (self.least, self.unit) = (least, unit);
         }
     }
 

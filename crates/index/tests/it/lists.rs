@@ -3,8 +3,10 @@
 use crate::data::{Data, Random, SPACES, build, distance, go_on, params, recall, search};
 use lanewise_index::{
     AddError, Code, Counts, Dtype, Index, Inline, Kind, Metric, Neighbors, Params, Plan, Scratch, Search,
+    Vectors,
 };
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 fn run(index: &Index, queries: &Data, how: &Search<'_>) -> (Vec<Neighbors>, Counts) {
     index.search(queries.vectors(), how, &mut Scratch::default()).unwrap()
@@ -151,5 +153,26 @@ fn filters_widen_the_scan() {
         assert!(got >= 0.95, "{share}: {got}");
         assert!(found.iter().all(|one| one.ids.len() == 10 && one.ids.iter().all(|&id| passes(id))));
         assert_eq!((counts.lists, counts.exact), if plan == Plan::Lists { (50, 0) } else { (0, 50) });
+    }
+}
+
+/// Lists of vectors as long as an index takes open again: biases are of the size of squares.
+#[test]
+fn lists_of_long_vectors_open_again() {
+    for (code, length) in
+        Code::ALL.into_iter().flat_map(|code| [1e10, 1e15, 1e18].map(|length| (code, length)))
+    {
+        let Data::F32(values) = Data::clustered(Dtype::F32, 2, 1200, 571) else { unreachable!("floats") };
+        let long: Vec<f32> = values.iter().map(|x| x * length).collect();
+        let usual = Params { code, nlist: 9, ..params(Dtype::F32, Metric::L2, 2, Kind::Ivf) };
+        let index = Index::new(usual).unwrap();
+        index.add(Vectors::F32(&long), None, &Inline, &mut go_on).unwrap();
+        let file: Vec<u8> = index.image().unwrap().pieces().flatten().copied().collect();
+        let opened =
+            Index::open(Arc::new(file)).unwrap_or_else(|error| panic!("{code:?} × {length}: {error}"));
+        let find = |index: &Index| {
+            index.search(Vectors::F32(&long[..40]), &Search::new(5), &mut Scratch::default()).unwrap().0
+        };
+        assert_eq!(find(&opened), find(&index), "{code:?} × {length}");
     }
 }
