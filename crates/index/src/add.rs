@@ -9,6 +9,7 @@ use crate::index::{Index, State, Writer, version};
 use crate::listed::Listed;
 use crate::memory::OutOfMemory;
 use crate::params::{Kind, Params};
+use crate::predict::fits;
 use crate::search::Counts;
 use crate::space::Compare;
 use crate::vectors::Vectors;
@@ -68,13 +69,14 @@ impl Index {
         if count == 0 {
             return Err(AddError::Empty);
         }
-        let heights = self.heights(before, count)?;
+        fits(before, count)?;
         if let Some(limit) = self.memory_limit() {
-            let need = writer.need(&self.params, count, &heights, ids.is_some(), executor.workers());
+            let need = writer.need(&self.params, count, ids.is_some(), executor.workers());
             if need.peak > limit {
                 return Err(AddError::Limit { limit, needs: need.peak, vectors: before + count });
             }
         }
+        let heights = self.heights(before, count)?;
         let ids = writer.new_ids(count, ids, replace)?;
         // The row that each new one replaces, with the new one.
         let replaced = writer.replaced(&ids);
@@ -150,6 +152,18 @@ impl Index {
             return Err(AddError::Cancelled { added: done - before, total: count });
         }
         Ok(counts)
+    }
+}
+
+impl Index {
+    /// How many layers above the base each of `count` new nodes is in; empty without a graph.
+    fn heights(&self, before: usize, count: usize) -> Result<Vec<u8>, OutOfMemory> {
+        let params = build_params(&self.params);
+        let count = if self.params.kind.is_graph() { count } else { 0 };
+        let mut heights = Vec::new();
+        heights.try_reserve_exact(count).map_err(|_| OutOfMemory { bytes: count })?;
+        heights.extend((before..before + count).map(|node| build::height(params, node as u32)));
+        Ok(heights)
     }
 }
 

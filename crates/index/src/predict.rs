@@ -1,6 +1,6 @@
 //! What an add takes before it starts, from sizes alone, by the rules that the parts themselves grow by; and a limit to
-//! it. Heights in the graph are drawn from the seed, so what the graph takes is known to the byte; how vectors share lists
-//! is not, nor what a hash table rounds up to on another machine. Within 5 % from some megabytes on, which the tests
+//! it. Heights in the graph are drawn from the seed, so what some million nodes take is known to the byte; how vectors
+//! share lists is not, nor what a hash table rounds up to on another machine. Within 5 % from some megabytes on, which the tests
 //! measure.
 
 use crate::add::build_params;
@@ -13,6 +13,7 @@ use crate::memory::Growth;
 use crate::params::{Kind, Params};
 use crate::pool::IDS;
 use crate::space::Compare;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Memory that an add takes, in bytes.
@@ -42,8 +43,8 @@ impl Index {
     /// If there would be more vectors than an index holds, or an earlier change panicked.
     pub fn predict(&self, count: usize, own_ids: bool, workers: usize) -> Result<Need, AddError> {
         let writer = self.writer()?;
-        let heights = self.heights(writer.state.space.len(), count)?;
-        Ok(writer.need(&self.params, count, &heights, own_ids, workers))
+        fits(writer.state.space.len(), count)?;
+        Ok(writer.need(&self.params, count, own_ids, workers))
     }
 
     /// The most bytes that the index may take; adds that would take more are refused, and rows of removed vectors stay
@@ -57,37 +58,39 @@ impl Index {
     pub fn set_memory_limit(&self, bytes: Option<usize>) {
         self.limit.store(bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
+}
 
-    /// How many layers each of `count` new nodes is in; empty without a graph.
-    ///
-    /// # Errors
-    /// If there would be more vectors than an index holds.
-    pub(crate) fn heights(&self, before: usize, count: usize) -> Result<Vec<u8>, AddError> {
-        if count > IDS - 1 - before {
-            return Err(AddError::Full { len: before, more: count, max: IDS - 1 });
-        }
-        let params = build_params(&self.params);
-        let new = before..before + if self.params.kind.is_graph() { count } else { 0 };
-        Ok(new.map(|node| build::height(params, node as u32)).collect())
+/// Whether `count` vectors more than `before` are no more than an index holds.
+pub(crate) fn fits(before: usize, count: usize) -> Result<(), AddError> {
+    if count > IDS - 1 - before {
+        return Err(AddError::Full { len: before, more: count, max: IDS - 1 });
     }
+    Ok(())
+}
+
+/// How many of `nodes` are above the base, and in how many layers together: of so many drawn, of more in proportion, so
+/// that billions are predicted at once.
+fn raised(params: build::Params, nodes: Range<usize>) -> (usize, usize) {
+    const DRAWN: usize = 1 << 22;
+    let drawn = nodes.len().min(DRAWN);
+    let heights =
+        (nodes.start..nodes.start + drawn).map(|node| usize::from(build::height(params, node as u32)));
+    let (pilots, blocks) = heights.fold((0, 0), |(p, b), height| (p + usize::from(height > 0), b + height));
+    let all = |of_drawn: usize| (of_drawn as u128 * nodes.len() as u128 / drawn.max(1) as u128) as usize;
+    (all(pilots), all(blocks))
 }
 
 impl Writer {
-    /// What adding `count` vectors of `heights` takes.
-    pub(crate) fn need(
-        &self,
-        params: &Params,
-        count: usize,
-        heights: &[u8],
-        own_ids: bool,
-        workers: usize,
-    ) -> Need {
+    /// What adding `count` vectors takes.
+    pub(crate) fn need(&self, params: &Params, count: usize, own_ids: bool, workers: usize) -> Need {
         let State { space, graph, ids, coded, listed, .. } = &self.state;
         let all = space.len() + count;
         let (now, known) = (self.state.owned_bytes(), self.known_bytes());
+        let nodes = if params.kind.is_graph() { count } else { 0 };
+        let raised = raised(build_params(params), space.len()..space.len() + nodes);
         let written = own_ids || !ids.is_empty();
         let columns = space.growth(count)
-            + graph.growth(heights)
+            + graph.growth(nodes, raised)
             + ids.growth(if written { all - ids.len() } else { 0 });
         let part = match params.kind {
             Kind::Ivf => Listed::part(listed.as_deref(), params, space, count, workers),
@@ -98,7 +101,7 @@ impl Writer {
             Kind::Flat | Kind::Ivf => 0,
         };
         // The call's own: heights, the ids in the type they are kept in.
-        let call = heights.len() + if own_ids { 8 * count } else { 0 };
+        let call = nodes + if own_ids { 8 * count } else { 0 };
         let map = match &self.rows {
             _ if !own_ids => 0,
             Some(rows) if self.state.len() + count <= rows.capacity() => known,

@@ -124,4 +124,14 @@ fn memory_is_as_predicted() {
     index.set_memory_limit(Some(need.peak));
     assert!(add().is_ok());
     assert!(index.predict(usize::MAX, true, 1).is_err());
+
+    // Billions are predicted without memory for each.
+    let before = HELD.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let need = index.predict(2_000_000_000, true, 1).expect("an index holds so many");
+    let each = need.held as f64 / 2e9;
+    // 256 bytes of floats, 128 of a code with its numbers, 128 of links, those of upper layers, id and map.
+    assert!((500.0..620.0).contains(&each), "{each} bytes a vector");
+    let used = PEAK.load(Relaxed) - before;
+    assert!(used < 1 << 20, "{used} bytes to predict");
 }

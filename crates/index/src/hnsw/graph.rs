@@ -154,24 +154,19 @@ impl Graph {
         if self.entry == NONE { 0 } else { self.height(self.entry) }
     }
 
-    /// What [`reserve`](Self::reserve) would take.
-    pub(crate) fn growth(&self, heights: &[u8]) -> Growth {
-        let (pilots, blocks) = Self::raised(heights);
-        self.base.growth(heights.len() * 2 * self.m)
+    /// What [`reserve`](Self::reserve) would take for `nodes`, of which `pilots` are above the base, in `blocks` layers
+    /// together.
+    pub(crate) fn growth(&self, nodes: usize, (pilots, blocks): (usize, usize)) -> Growth {
+        self.base.growth(nodes * 2 * self.m)
             + self.pilots.growth(pilots)
             + self.starts.growth(pilots + 1)
             + self.upper.growth(blocks * self.m)
     }
 
-    /// How many nodes are above the base, and in how many layers together.
-    fn raised(heights: &[u8]) -> (usize, usize) {
-        let pilots = heights.iter().filter(|&&h| h > 0).count();
-        (pilots, heights.iter().map(|&h| usize::from(h)).sum())
-    }
-
     /// Makes room for nodes of which `heights` says how many layers above the base each is in.
     pub(crate) fn reserve(&mut self, heights: &[u8]) -> Result<(), OutOfMemory> {
-        let (pilots, blocks) = Self::raised(heights);
+        let pilots = heights.iter().filter(|&&h| h > 0).count();
+        let blocks: usize = heights.iter().map(|&h| usize::from(h)).sum();
         self.base.reserve(heights.len() * 2 * self.m)?;
         self.pilots.reserve(pilots)?;
         self.starts.reserve(pilots + 1)?;
