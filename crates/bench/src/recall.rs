@@ -20,6 +20,19 @@ pub enum RecallError {
     Results { query: usize, found: usize, k: usize },
 }
 
+impl Truth {
+    /// Whether it is of as many queries, and knows `k` neighbours of each.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn fits(&self, queries: usize, k: usize) -> Result<(), RecallError> {
+        if self.len() != queries || queries == 0 {
+            return Err(RecallError::Queries { truth: self.len(), queries });
+        }
+        if self.k() < k { Err(RecallError::K { truth: self.k(), k }) } else { Ok(()) }
+    }
+}
+
 /// Mean recall@k of the results of all queries, 0 to 1.
 ///
 /// # Errors
@@ -29,12 +42,7 @@ pub enum RecallError {
 /// If `k` is zero.
 pub fn recall(found: &[Neighbors], truth: &Truth, k: usize) -> Result<f64, RecallError> {
     assert!(k > 0, "recall is of at least one neighbour");
-    if truth.len() != found.len() || found.is_empty() {
-        return Err(RecallError::Queries { truth: truth.len(), queries: found.len() });
-    }
-    if truth.k() < k {
-        return Err(RecallError::K { truth: truth.k(), k });
-    }
+    truth.fits(found.len(), k)?;
     let mut hits = 0;
     for (query, results) in found.iter().enumerate() {
         if results.ids.len() < k || results.distances.len() < k {

@@ -1,7 +1,9 @@
 //! Ground truth: the exact neighbours of queries, found by comparing every vector, or read from a file.
 
 use crate::dataset::{self, DatasetError, Elements, Matrix};
-use lanewise_engine::index::{AddError, CreateError, Index, Kind, Params, Search, SearchError, Vectors};
+use lanewise_engine::index::{
+    AddError, Code, CreateError, Index, Kind, Params, Search, SearchError, Vectors,
+};
 use lanewise_engine::{Threads, search};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -42,7 +44,7 @@ impl Truth {
         k: usize,
         threads: Threads,
     ) -> Result<Self, TruthError> {
-        let exact = Index::new(Params { kind: Kind::Flat, ..params })?;
+        let exact = Index::new(Params { kind: Kind::Flat, code: Code::None, ..params })?;
         exact.add(vectors, None, &threads, &mut |_| ControlFlow::Continue(()))?;
         let (found, _) = search(&exact.reader(), queries, &Search::new(k), threads)?;
         Ok(Truth {

@@ -39,7 +39,7 @@ pub(crate) struct Bench {
         long = "index",
         value_name = "INDEX",
         requires = "queries",
-        conflicts_with_all = ["metric", "dtype", "kind", "m", "ef_construction", "nlist", "seed"]
+        conflicts_with_all = ["metric", "dtype", "kind", "code", "m", "ef_construction", "nlist", "seed"]
     )]
     saved: Option<PathBuf>,
     /// Candidates that a search keeps, one line of the table for each
@@ -86,6 +86,8 @@ impl Bench {
                 Truth::compute(params, set.as_vectors(), queries.as_vectors(), K, threads)?
             }
         };
+        // Before hours go into an index that cannot be measured.
+        truth.fits(queries.len(), K.min(set.len()))?;
         let (index, time) = match saved {
             Some(index) => (index, None),
             None => {

@@ -5,7 +5,7 @@ use lanewise_bench::generate::mixture;
 use lanewise_bench::measure::{MeasureError, Plan, figures, steps};
 use lanewise_bench::recall::{RecallError, recall};
 use lanewise_bench::truth::Truth;
-use lanewise_engine::index::{Index, Kind, Neighbors, Params, Search};
+use lanewise_engine::index::{Code, Index, Kind, Neighbors, Params, Search};
 use lanewise_engine::{Threads, search};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -46,6 +46,21 @@ fn the_truth_is_what_comparing_every_vector_gives() {
         let mut wrong = expected;
         wrong[k - 1] = (all[k + 5].1, all[k + 5].0 as f32);
         assert_eq!(recall(&[found(&wrong)], &truth, k), Ok(0.8), "query {i}");
+    }
+}
+
+/// Whatever is measured against it scans or walks on: a flat index with a code is not exact.
+#[test]
+fn the_truth_is_of_the_vectors_not_of_a_code() {
+    let (dim, n, k) = (24, 3000, 10);
+    let (vectors, queries) = mixture(dim, n, 50, 7);
+    let (vectors, queries) = (VectorSet::floats(dim, vectors), VectorSet::floats(dim, queries));
+    let of = |code| {
+        let params = Params { kind: Kind::Ivf, code, ..Params::new(dim) };
+        Truth::compute(params, vectors.as_vectors(), queries.as_vectors(), k, threads()).unwrap()
+    };
+    for code in Code::ALL {
+        assert_eq!(of(code), of(Code::None), "{code:?}");
     }
 }
 

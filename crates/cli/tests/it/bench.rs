@@ -59,6 +59,8 @@ fn what_cannot_be_compared_is_refused() {
     folder.run("bench x.npy --queries q.npy --index named").error(1, &["--index", "--ids"]);
     folder.run("bench x.npy --index small").error(2, &["--queries"]);
     folder.run("bench x.npy --queries q.npy --index small --m 8").error(2, &["--index", "--m"]);
+    folder.run("bench x.npy --queries q.npy --index small --code i8").error(2, &["--index", "--code"]);
     folder.run("bench x.npy --held-out 500").error(2, &["--held-out", "500 of 500"]);
+    folder.run("bench x.npy --queries q.npy --truth ids.npy").error(1, &["500 rows", "20 queries"]);
     folder.run("bench x.npy --truth ids.npy").error(2, &["--queries"]);
 }
