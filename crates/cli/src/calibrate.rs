@@ -39,8 +39,13 @@ impl Calibrate {
         )?;
         lanewise_engine::save(&index, &self.index)?;
         interrupt.check(|| format!("interrupted while saving: {name} was finished and is complete"))?;
+        let vectors = numbers::count(curve.len);
+        if curve.tables.is_empty() {
+            writeln!(out, "{name}: {vectors} vectors: a search with --target-recall compares all of them")?;
+            return Ok(());
+        }
         let of = if curve.held_out { "held-out vectors" } else { "queries" };
-        writeln!(out, "{name}: {} vectors, by {} {of}\n", numbers::count(curve.len), curve.queries)?;
+        writeln!(out, "{name}: {vectors} vectors, by {} {of}\n", curve.queries)?;
         write(out, &curve)
     }
 }
@@ -74,10 +79,6 @@ pub(crate) fn measure(
 
 /// The curve as a table.
 fn write(out: &mut dyn Write, curve: &Curve) -> Result<(), Failure> {
-    if curve.tables.is_empty() {
-        writeln!(out, "searches compare all vectors: their recall is 1")?;
-        return Ok(());
-    }
     let head = ["k", curve.knob.name(), "oversample", "recall", "at least (95 %)", "distances/query"];
     let rows = curve.tables.iter().flat_map(|table| {
         table.points.iter().map(move |point| {
