@@ -38,7 +38,8 @@ pub fn save(index: &Index, path: &Path) -> Result<(), FileError> {
     // What a link leads to is replaced, not the link.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (mut file, temporary) = create_beside(path).map_err(at)?;
-    let written = write(index, &mut file).and_then(|()| fs::rename(&temporary, path));
+    let written = permit_as(path, &file).and_then(|()| write(index, &mut file));
+    let written = written.and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // Best effort: the error that matters is the one above.
         let _ = fs::remove_file(&temporary);
@@ -60,6 +61,11 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
             created => return created.map(|file| (file, temporary)),
         }
     }
+}
+
+/// Lets those read and write `file` who may read and write the file that it is to replace, if there is one.
+fn permit_as(path: &Path, file: &File) -> io::Result<()> {
+    fs::metadata(path).map_or(Ok(()), |replaced| file.set_permissions(replaced.permissions()))
 }
 
 fn write(index: &Index, file: &mut File) -> io::Result<()> {

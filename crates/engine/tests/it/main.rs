@@ -83,6 +83,22 @@ fn a_saved_index_opens() {
     assert!(opened.image().unwrap().pieces().eq(built.image().unwrap().pieces()));
 }
 
+/// Who may not read an index may not read the one that replaces it, either.
+#[cfg(unix)]
+#[test]
+fn a_replaced_file_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.lanewise");
+    let built = index(10, &Inline);
+    save(&built, &path).unwrap();
+    for mode in [0o600, 0o664] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        save(&built, &path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode, "{mode:o}");
+    }
+}
+
 #[test]
 fn a_failed_save_names_the_file_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
