@@ -86,7 +86,36 @@ pub(crate) fn vectors<'py>(name: &str, given: &Bound<'py, PyAny>, params: &Param
 /// # Errors
 /// `DtypeError` and `ArgumentError` if they are not that. That there are as many as vectors is the engine's to check.
 pub(crate) fn ids(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    let Array { array, boolean } = read(name, given)?;
+    ids_of(name, &read(name, given)?)
+}
+
+/// Some vectors of an index.
+pub(crate) enum Choice {
+    /// For each vector whether it is one, 0 or 1.
+    Bools(Vec<u8>),
+    Ids(Vec<i64>),
+}
+
+/// The choice among `len` vectors `given` as argument `name`: bools of shape (len,), or ids.
+///
+/// # Errors
+/// As [`ids`].
+pub(crate) fn choice(name: &str, given: &Bound<'_, PyAny>, len: usize) -> PyResult<Choice> {
+    let read = read(name, given)?;
+    if !read.boolean {
+        return ids_of(name, &read).map(Choice::Ids);
+    }
+    if read.array.shape() != [len] {
+        let message = format!(
+            "{name} has shape {}: one bool for each of the {len} vectors is needed, in the order of index.ids()",
+            tuple(read.array.shape())
+        );
+        return Err(argument(given.py(), name, message));
+    }
+    converted::<Byte>(name, &read.array).map(Choice::Bools)
+}
+
+fn ids_of(name: &str, Array { array, boolean }: &Array<'_>) -> PyResult<Vec<i64>> {
     let py = array.py();
     if array.ndim() != 1 {
         let message = format!("{name} have shape {}: use (n,), one for each vector", tuple(array.shape()));
@@ -95,13 +124,13 @@ pub(crate) fn ids(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     if array.is_empty() {
         return Ok(Vec::new());
     }
-    if boolean || array.dtype().getattr("kind")?.extract::<char>()? == 'f' {
+    if *boolean || array.dtype().getattr("kind")?.extract::<char>()? == 'f' {
         let message = format!(
             "{name} must be integers that int64 holds, not floats or bools: convert them with ids.astype(np.int64)"
         );
         return Err(dtype_error(py, name, message));
     }
-    converted::<Id>(name, &array)
+    converted::<Id>(name, array)
 }
 
 /// An array of numbers that this module can read: aligned, native.
@@ -147,7 +176,8 @@ fn read<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
         }
         _ => {
             let remedy = match (name, kind) {
-                ("ids" | "filter", _) => "use an array of integers",
+                ("ids", _) => "use an array of integers",
+                ("filter", _) => "use an array of ids or bools, or a function that returns bools",
                 (_, 'O') => "convert it to numbers first, with .astype(np.float32) or .to_numpy(np.float32)",
                 _ => "use an array of floats, integers or bools",
             };

@@ -61,6 +61,20 @@ def test_filters_of_every_form_agree_with_numpy(kind: str) -> None:
     assert len(index.filter(mask)) == mask.sum()
 
 
+def test_bools_of_any_layout_are_filters() -> None:
+    index = lanewise.Index(4).add(vectors("f32", 50, 4))
+    wide = np.zeros((50, 3), bool)
+    wide[::7, 1] = True
+    assert len(index.filter(wide[:, 1])) == len(index.filter(lambda ids: wide[ids, 1])) == 8
+    assert index.search(np.ones(4), 1, filter=wide[::-1, 1]).ids[0] % 7 == 0
+    # Bytes that are neither 0 nor 1 are true to NumPy, too.
+    assert len(index.filter(np.frombuffer(b"\2\x80\0\1\xff" * 10, bool))) == 40
+    with pytest.raises(lanewise.ArgumentError, match="filter has masked elements"):
+        index.filter(np.ma.array([1, 2], mask=[True, False]))
+    with pytest.raises(lanewise.ArgumentError, match="filter, of type list, cannot be read"):
+        index.filter([1, [2]])
+
+
 def test_a_filter_bounds_the_number_of_results() -> None:
     x = vectors("f32", 50, 4)
     index = lanewise.Index(4).add(x)
