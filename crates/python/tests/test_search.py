@@ -1,5 +1,8 @@
 """Add and search: every dtype, metric and kind against NumPy."""
 
+import copy
+import pickle
+
 import lanewise
 import numpy as np
 import pytest
@@ -177,3 +180,12 @@ def test_progress_is_drawn_on_request(capsys: pytest.CaptureFixture[str]) -> Non
 def test_progress_survives_without_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None)
     assert len(lanewise.Index(2).add([1, 2], progress=True)) == 1
+
+
+def test_results_can_be_copied_and_sent() -> None:
+    found = lanewise.Index(4).add(vectors("f32", 50, 4)).search(np.ones((3, 4)), 5)
+    for twin in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert type(twin) is lanewise.Found
+        assert twin.plan == found.plan
+        np.testing.assert_array_equal(twin.ids, found.ids)
+        np.testing.assert_array_equal(twin.distances, found.distances)

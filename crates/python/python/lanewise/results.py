@@ -27,6 +27,10 @@ class Found(tuple[NDArray[np.int64], NDArray[np.float32]]):
         found.plan = plan
         return found
 
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """What copies, and other processes, make it of."""
+        return (*self, self.plan)
+
     @property
     def ids(self) -> NDArray[np.int64]:
         """Ids of the vectors found, nearest first."""
