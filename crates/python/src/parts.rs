@@ -75,14 +75,21 @@ pub(crate) fn nearest(
 }
 
 /// The nearest to each query, where how many there are differs from one to the other. Call without the GIL.
+///
+/// # Errors
+/// As a search, and if the results of all have no room. It is asked for and given back: each query's are on their own.
 pub(crate) fn neighbors(
     reader: &Reader,
     queries: Vectors<'_>,
     how: &Search<'_>,
     threads: Threads,
 ) -> Result<(Vec<Neighbors>, Counts), Failure> {
+    let count = reader.check(queries, how)?;
+    let k = how.k.min(how.filter.map_or(reader.len(), |filter| filter.matches()));
+    let bytes = count.saturating_mul(k).saturating_mul(size_of::<i64>() + size_of::<f32>());
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| Failure::Memory(bytes))?;
     let (mut results, mut counts) = (Vec::new(), Counts::default());
-    in_parts(reader.check(queries, how)?, threads, |range| {
+    in_parts(count, threads, |range| {
         let (found, work) = engine::search(reader, queries.slice(reader.dim(), range), how, threads)?;
         results.extend(found);
         counts += work;

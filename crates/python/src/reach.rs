@@ -90,6 +90,10 @@ pub(crate) fn search_by_id<'py>(
     }
     // Only with a filter, and only where k is more than all, one may have one less than another: itself.
     let (mut flat_ids, mut flat_distances) = (Vec::new(), Vec::new());
+    let all = ids.len() * width;
+    let no_room = |_| Failure::Memory(all.saturating_mul(size_of::<i64>() + size_of::<f32>())).raise(py);
+    flat_ids.try_reserve_exact(all).map_err(no_room)?;
+    flat_distances.try_reserve_exact(all).map_err(no_room)?;
     for (row, one) in (1..).zip(found) {
         flat_ids.extend(one.ids);
         flat_ids.resize(row * width, -1);

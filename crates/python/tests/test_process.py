@@ -201,8 +201,9 @@ print(len(index), index.search(small[:1], 1)[0].tolist())
             "no memory to convert q, 512000000",
         ),
         ("x = np.ones((500_000, 64), 'f4')", "index.search(x, 100)", "bytes of results"),
+        ("x = np.zeros(500_000, 'i8')", "index.search_by_id(x, 100)", "bytes of results"),
     ],
-    ids=["vectors", "conversion of x", "conversion of q", "results"],
+    ids=["vectors", "conversion of x", "conversion of q", "results", "results by id"],
 )
 def test_lack_of_memory_is_an_error(python: Python, setup: str, call: str, message: str) -> None:
     setup = f"""{setup}
