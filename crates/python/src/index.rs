@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// An index of vectors.
 ///
-/// dim: dimensions of a vector, 1 to 65536 (i8: 1 to 133152; bits: 1 to 1048576, counting bits).
+/// dim: dimensions of a vector, 1 to 65536 (i8, u8: 1 to 33025; bits: 1 to 1048576, counting bits).
 /// metric: "l2" (squared Euclidean distance), "ip" (negated inner product), "cosine" (one minus the cosine; vectors
 ///     are normalised as they enter), "hamming" (differing bits) or "jaccard" (one minus common bits over bits set in
 ///     either). Not given: "l2", for bits "hamming".

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -209,3 +210,16 @@ def test_an_index_is_neither_pickled_nor_copied() -> None:
     for refused in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="Index"):
             refused(Index(2))
+
+
+def test_the_documented_dimensions_are_those_allowed() -> None:
+    documented = r"1 to (\d+) \(i8, u8: 1 to (\d+); bits: 1 to (\d+)"
+    limits = re.search(documented, Index.__doc__ or "")
+    assert limits
+    for dtypes, limit in zip(
+        (["f32", "f16", "bf16"], ["i8", "u8"], ["bits"]), map(int, limits.groups()), strict=True
+    ):
+        for dtype in dtypes:
+            assert Index(limit, dtype=dtype).dim == limit
+            with pytest.raises(ArgumentError, match=f"not between 1 and {limit}"):
+                Index(limit + 1, dtype=dtype)
