@@ -149,7 +149,8 @@ impl Index {
             let all = trial.count() * (ks.len() + 1);
             let truth = trial.truth(*most, &mut |done| proceed(done, all))?;
             count = truth.len();
-            for (i, &k) in ks.iter().enumerate() {
+            // Where no vector can be held out nothing is known, and searches that ask for a recall are exact.
+            for (i, &k) in ks.iter().enumerate().filter(|_| count > 0) {
                 let points = trial.climb(k, &truth, &mut || proceed(trial.count() * (i + 1), all))?;
                 tables.push(Table { k, points });
             }

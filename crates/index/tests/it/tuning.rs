@@ -366,3 +366,16 @@ fn exact_means_exact() {
         assert_eq!(curve.tune(Search::new(5), 1.5).unwrap_err(), SearchError::TargetRecall);
     }
 }
+
+/// Every vector has a copy above the base layer, where walks begin, so that none can be held out.
+#[test]
+fn a_curve_of_nothing_held_out_is_exact_and_can_be_saved() {
+    let distinct = Data::clustered(Dtype::F32, 8, 10, 731);
+    let Data::F32(floats) = &distinct else { unreachable!() };
+    let data = Data::F32(floats.chunks(8).flat_map(|vector| vector.repeat(16)).collect());
+    let index = build(Params { m: 2, ..params(Dtype::F32, Metric::L2, 8, Kind::Hnsw) }, &data);
+    let curve = index.calibrate(None, &[1, 10], &Inline, &mut all).unwrap();
+    assert_eq!((curve.queries, curve.tables.len()), (0, 0));
+    assert!(curve.tune(Search::new(5), 0.5).unwrap().exact);
+    assert_eq!(open(&image(&index)).unwrap().curve().unwrap().queries, 0);
+}
