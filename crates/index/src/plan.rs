@@ -36,7 +36,7 @@ pub enum Plan {
 /// Comparing codes pays where no more than one in so many is compared again by its vector, at a random place.
 const RESCORED_SHARE: usize = 8;
 
-/// The plan without a graph, where `wanted` of `matches` vectors are to be ordered by the vectors after their codes.
+/// The plan without a graph (with one, if it is [`Plan::Exact`]), where `wanted` of `matches` vectors are to be ordered by the vectors after their codes.
 pub(crate) fn by_code(matches: usize, wanted: usize) -> Plan {
     if wanted.saturating_mul(RESCORED_SHARE) <= matches { Plan::Codes } else { Plan::Exact }
 }
@@ -57,7 +57,7 @@ pub(crate) fn probes(len: usize, matches: usize, k: usize, nprobe: usize, nlist:
 
 /// The plan for the nearest `k` among `matches` of `len` vectors, `filtered` or not, keeping `ef` candidates.
 pub(crate) fn choose(len: usize, matches: usize, filtered: bool, k: usize, ef: usize, graph: bool) -> Plan {
-    let ef = ef.max(k);
+    let ef = ef.max(k).min(len);
     let share = matches as f64 / len.max(1) as f64;
     let through = (WALK * ef) as f64 / share;
     let around = (WALK * ef * AROUND) as f64;

@@ -197,8 +197,11 @@ impl Reader {
             return if probes.is_some() { Plan::Lists } else { Plan::Exact };
         }
         let graph = !self.0.graph.base.is_empty();
-        if let Some(coded) = self.0.coded.as_ref().filter(|_| !graph) {
-            return plan::by_code(matches, candidates(k, search, coded.oversample()));
+        if let Some(coded) = &self.0.coded {
+            let by_code = plan::by_code(matches, candidates(k, search, coded.oversample()));
+            if !graph || by_code == Plan::Exact {
+                return by_code;
+            }
         }
         plan::choose(self.0.space.len(), matches, search.filter.is_some(), k, ef, graph)
     }

@@ -1,7 +1,7 @@
 //! Flat indexes against the definition.
 
 use crate::data::{Data, SPACES, build, distance, params, search};
-use lanewise_index::{Dtype, Kind, Metric};
+use lanewise_index::{Code, Dtype, Kind, Metric, Params, Plan, Scratch, Search};
 use proptest::prelude::*;
 
 proptest! {
@@ -20,8 +20,8 @@ proptest! {
             let queries = Data::clustered(dtype, dim, 3, seed ^ 1);
             let index = lanewise_index::Index::new(params(dtype, metric, dim, Kind::Flat)).unwrap();
             let added = index.add(data.vectors(), None, &lanewise_index::Inline, &mut crate::data::go_on);
-            let mut scratch = lanewise_index::Scratch::default();
-            let found = index.search(queries.vectors(), &lanewise_index::Search::new(k).ef(1), &mut scratch);
+            let mut scratch = Scratch::default();
+            let found = index.search(queries.vectors(), &Search::new(k).ef(1), &mut scratch);
             let (Ok(_), Ok((found, _))) = (added, found) else {
                 // Small bytes in few dimensions may all be zero, which cosine refuses.
                 prop_assert!(metric == Metric::Cosine && !dtype.is_float());
@@ -62,14 +62,37 @@ fn a_query_alone_and_among_others_gets_the_same_answer() {
             let together = search(&index, &queries, 10, 40);
             for (q, expected) in together.iter().enumerate() {
                 let alone = queries.vectors().slice(48, q..q + 1);
-                let (found, _) = index
-                    .search(
-                        alone,
-                        &lanewise_index::Search::new(10).ef(40),
-                        &mut lanewise_index::Scratch::default(),
-                    )
-                    .unwrap();
+                let (found, _) =
+                    index.search(alone, &Search::new(10).ef(40), &mut Scratch::default()).unwrap();
                 assert_eq!(&found[0], expected, "{dtype:?} {metric:?} {kind:?} query {q}");
+            }
+        }
+    }
+}
+
+/// Numbers beyond all vectors are as good as all: searched in order, not kept one by one by a walk.
+#[test]
+fn numbers_beyond_all_vectors_are_exact() {
+    let data = Data::clustered(Dtype::F32, 8, 3000, 741);
+    let queries = Data::clustered(Dtype::F32, 8, 2, 742);
+    for code in [Code::None, Code::I8] {
+        let params = Params { code, ..params(Dtype::F32, Metric::L2, 8, Kind::Hnsw) };
+        let index = build(params, &data);
+        let reader = index.reader();
+        let filter = reader.filter(|id| id % 3 == 0);
+        for many in [usize::MAX, 1 << 61, 1 << 60] {
+            let mut searches =
+                vec![Search::new(many), Search::new(many).epsilon(0.1), Search::new(5).ef(many)];
+            if code != Code::None {
+                searches.push(Search::new(8).oversample(1000.0));
+            }
+            for how in searches {
+                for how in [how, how.filter(&filter)] {
+                    assert_eq!(reader.plan(&how), Plan::Exact, "{code:?} {how:?}");
+                    let found = reader.search(queries.vectors(), &how, &mut Scratch::default()).unwrap().0;
+                    let matches = if how.filter.is_some() { 1000 } else { 3000 };
+                    assert!(found.iter().all(|one| one.ids.len() == how.k.min(matches)), "{how:?}");
+                }
             }
         }
     }
