@@ -50,19 +50,26 @@ impl Pool {
         self.capacity = capacity.max(1);
     }
 
-    /// Adds `entry` out of order, whatever the capacity, until `settle` brings order.
+    /// Adds `entry` out of order, until `settle` brings order. Fewer than twice the capacity are held meanwhile.
     #[inline]
     pub(crate) fn append(&mut self, entry: Entry) {
         self.entries.push(entry);
+        if self.entries.len() >= self.capacity.saturating_mul(2) {
+            self.cut();
+        }
     }
 
     /// Makes the pool the best of what was appended.
     pub(crate) fn settle(&mut self) {
+        self.cut();
+        self.entries.sort_unstable();
+    }
+
+    fn cut(&mut self) {
         if self.capacity < self.entries.len() {
             self.entries.select_nth_unstable(self.capacity);
             self.entries.truncate(self.capacity);
         }
-        self.entries.sort_unstable();
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
@@ -117,6 +124,22 @@ impl Pool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Exact searches for many results hold so many for each of their queries, not all vectors.
+    #[test]
+    fn what_is_appended_stays_below_twice_what_is_kept() {
+        let (mut pool, mut all) = (Pool::default(), Vec::new());
+        pool.reset(100);
+        for id in 0..10_000u32 {
+            let entry = Entry::new((id.wrapping_mul(2_654_435_761) >> 8) as i32, id);
+            pool.append(entry);
+            all.push(entry);
+            assert!(pool.entries().len() < 200, "{} after {id}", pool.entries().len());
+        }
+        all.sort_unstable();
+        pool.settle();
+        assert_eq!(pool.entries(), &all[..100]);
+    }
 
     proptest! {
         /// Against the definition: keep all, sort, cut; the next is the first not yet taken.
