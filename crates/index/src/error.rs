@@ -95,10 +95,15 @@ pub enum AddError {
 
 /// Why vectors were not removed, or what removals left was not mended.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages are those of the causes")]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum RemoveError {
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
+    #[error(
+        "memory_limit={limit}: to be repaired, links that lie in the opened file are copied, and the index would take \
+         {needs} bytes; raise the limit"
+    )]
+    Limit { limit: usize, needs: usize },
     #[error(transparent)]
     Broken(#[from] Broken),
 }

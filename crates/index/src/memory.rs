@@ -189,7 +189,13 @@ impl<T: Plain> Column<T> {
 
     /// Makes the memory our own, so that atomic elements can be written: a file's is copied.
     pub(crate) fn own(&mut self) -> Result<(), OutOfMemory> {
-        if let Memory::File(_) = self.memory { self.reserve(1) } else { Ok(()) }
+        if self.own_bytes() > 0 { self.reserve(1) } else { Ok(()) }
+    }
+
+    /// What [`own`](Self::own) would take.
+    pub(crate) fn own_bytes(&self) -> usize {
+        let borrowed = matches!(self.memory, Memory::File(_)) && self.len > 0;
+        if borrowed { self.growth(1).held } else { 0 }
     }
 
     /// Appends `count` elements, for which room was reserved.

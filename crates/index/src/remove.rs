@@ -47,16 +47,20 @@ impl Index {
     /// meanwhile. `proceed` hears the nodes done of those there are, and may stop; what is done then stays done.
     ///
     /// # Errors
-    /// If there is no memory to drop rows (the rest is done then), or an earlier change panicked.
+    /// If there is no memory to drop rows (the rest is done then), or an earlier change panicked; and if the index reads
+    /// its links from a file and the [`memory_limit`](Self::memory_limit) has no room for a copy: nothing is done then.
     pub fn repair(
         &self,
         executor: &dyn Executor,
         proceed: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<Repaired, RemoveError> {
         let mut writer = self.writer()?;
+        let (held, copy) = (writer.state.owned_bytes(), writer.state.graph.own_bytes());
+        if let Some(limit) = self.memory_limit().filter(|&limit| copy > 0 && held + copy > limit) {
+            return Err(RemoveError::Limit { limit, needs: held + copy });
+        }
         let State { space, coded, graph, deleted, .. } = &mut writer.state;
-        graph.base.own()?;
-        graph.upper.own()?;
+        graph.own()?;
         let mut repaired = Repaired { finished: true, ..Repaired::default() };
         if self.params.kind.is_graph() {
             let params = build_params(&self.params);
@@ -86,7 +90,8 @@ impl Index {
         let (gone, all) = (state.deleted.count(), state.space.len());
         let room = || {
             let copy = state.bytes() as u128 * (all - gone) as u128 / all as u128;
-            self.memory_limit().is_none_or(|limit| state.owned_bytes() as u128 + copy <= limit as u128)
+            let held = state.owned_bytes() + state.graph.own_bytes();
+            self.memory_limit().is_none_or(|limit| held as u128 + copy <= limit as u128)
         };
         gone > 0 && gone * DROP_SHARE >= all && room()
     }

@@ -44,7 +44,9 @@ impl Failure {
             Failure::Create(error) => create(py, &error),
             Failure::Add(error) => add(py, &error),
             Failure::Search(error) => search(py, &error),
-            Failure::Remove(RemoveError::Memory(error)) => PyMemoryError::new_err(error.to_string()),
+            Failure::Remove(error @ (RemoveError::Memory(_) | RemoveError::Limit { .. })) => {
+                PyMemoryError::new_err(error.to_string())
+            }
             Failure::Remove(error) => class(py, "Error", (error.to_string(),)),
             Failure::File(FileError::Io { path, error }) => system(py, &path, &error),
             Failure::File(error @ FileError::Limit { .. }) => PyMemoryError::new_err(error.to_string()),

@@ -140,8 +140,9 @@ impl Index {
 
     /// The most bytes that the index may take, or None. An add() or upsert() that would take more, by what predict_add()
     /// says, raises MemoryError with the numbers and changes nothing; the memory of removed vectors is given back only
-    /// where there is room for a copy of the others. What readers of an earlier state keep alive is not counted, nor is an
-    /// opened file. May be set at any time; what the index holds already stays.
+    /// where there is room for a copy of the others, and repair() raises MemoryError where there is none for the links of
+    /// an opened file. What readers of an earlier state keep alive is not counted, nor is an opened file. May be set
+    /// at any time; what the index holds already stays.
     #[getter]
     fn memory_limit(&self) -> Option<usize> {
         self.inner.memory_limit()

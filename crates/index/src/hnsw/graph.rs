@@ -218,6 +218,17 @@ impl Graph {
         self.starts.truncate(pilots + 1);
     }
 
+    /// Makes the links our own, so that they can be changed: a file's are copied.
+    pub(crate) fn own(&mut self) -> Result<(), OutOfMemory> {
+        self.base.own()?;
+        self.upper.own()
+    }
+
+    /// What [`own`](Self::own) would take.
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.base.own_bytes() + self.upper.own_bytes()
+    }
+
     pub(crate) fn owned_bytes(&self) -> usize {
         self.base.owned_bytes()
             + self.pilots.owned_bytes()

@@ -1,7 +1,9 @@
 //! Removing, replacing and repairing: what searches find, that everything stays reachable, and recall after much churn.
 
 use crate::data::{Data, Random, SPACES, Scrambled, build, go_on, params, search};
-use lanewise_index::{AddError, Dtype, Index, Inline, Kind, Metric, Neighbors, Params, Scratch, Search};
+use lanewise_index::{
+    AddError, Dtype, Index, Inline, Kind, Metric, Neighbors, Params, RemoveError, Scratch, Search,
+};
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
@@ -209,4 +211,34 @@ fn a_removed_position_can_be_an_id_again() {
     let mut ids: Vec<i64> = index.reader().ids().collect();
     ids.sort_unstable();
     assert_eq!(ids, [0, 1, 2, 3, 4]);
+}
+
+/// The links of an opened file are copied before they are changed, and the copy is within the limit.
+#[test]
+fn a_repair_stays_within_the_memory_limit() {
+    let data = Data::clustered(Dtype::F32, 16, 1000, 751);
+    let built = build(params(Dtype::F32, Metric::L2, 16, Kind::Hnsw), &data);
+    let opened = || {
+        let index = crate::files::open(&crate::files::image(&built)).unwrap();
+        index.remove(&(0..200).collect::<Vec<_>>()).unwrap();
+        index
+    };
+    let mut proceed = |_: usize, _: usize| ControlFlow::Continue(());
+    let links = built.stats().graph_bytes;
+    let index = opened();
+    index.set_memory_limit(Some(links / 2));
+    let refused = index.repair(&Inline, &mut proceed);
+    let limit = links / 2;
+    assert!(matches!(refused, Err(RemoveError::Limit { limit: l, needs }) if l == limit && needs > l));
+    assert_eq!(index.owned_bytes(), 0);
+    // Room for the links, or for the rows that stay, but not for both at once.
+    let copy = index.stats().vector_bytes + links;
+    index.set_memory_limit(Some(copy));
+    assert!(!index.repair_due());
+    assert_eq!(index.repair(&Inline, &mut proceed).unwrap().dropped, 0);
+    assert!(index.owned_bytes() <= copy);
+    let index = opened();
+    index.set_memory_limit(Some(2 * copy));
+    assert!(index.repair_due());
+    assert_eq!(index.repair(&Inline, &mut proceed).unwrap().dropped, 200);
 }
