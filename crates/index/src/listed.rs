@@ -14,9 +14,7 @@
 use crate::code::{Code, CodeError, CodeProbe, Coder, stride_of};
 use crate::coded::{self, CodeFailure};
 use crate::executor::Executor;
-use crate::ivf::{
-    self, Allowed, Best, Ivf, ListCode, ListProbe, Lists, SAMPLE, ScanScratch, Source, TrainError,
-};
+use crate::ivf::{self, Allowed, Best, Ivf, ListCode, ListProbe, SAMPLE, ScanScratch, Source, TrainError};
 use crate::memory::{Growth, OutOfMemory};
 use crate::params::{NLIST, Params};
 use crate::predict::Part;
@@ -218,7 +216,7 @@ impl Listed {
             return Part { growth, learning, filling };
         }
         let Some(listed) = listed else { return Part::default() };
-        let added = Lists::bytes_of(listed.ivf.lists().form(), nlist, more);
+        let added = listed.ivf.lists().growth(more);
         Part { growth: Growth { held: held + added, replaced: 0 }, learning: 0, filling }
     }
 

@@ -111,6 +111,15 @@ fn memory_is_as_predicted() {
     }
     check(of(K::Ivf, D::F32, C::Pq4, 64), &[20_000, 10_000], true, 1);
     check(Params { nlist: 64, ..of(K::Ivf, D::F32, C::I8, 64) }, &[20_000, 5_000], true, 1);
+    // A few for each list, of which each grows by half.
+    check(of(K::Ivf, D::F32, C::None, 64), &[20_000, 1_000, 100, 10], false, 1);
+
+    // However many are asked about.
+    let index = Index::new(Params::new(64)).expect("parameters are right");
+    PEAK.store(HELD.load(Relaxed), Relaxed);
+    let before = HELD.load(Relaxed);
+    assert!(index.predict(20_000_000, true, 1).expect("there is room").held > 20_000_000 * 64 * 4);
+    assert!(PEAK.load(Relaxed) - before < 1 << 20);
 
     // A limit is refused with the numbers, and nothing has changed.
     let index = Index::new(of(K::Hnsw, D::F32, C::I8, 64)).expect("parameters are right");

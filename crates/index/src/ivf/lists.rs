@@ -279,6 +279,23 @@ impl List {
         self.chunks().map(|c| own(c) + size_of::<Chunk>()).sum()
     }
 
+    /// About the bytes taken when `more` vectors come at once, each of which is the list's with the chance `share`.
+    fn growth(&self, more: usize, share: f64) -> usize {
+        let mean = more as f64 * share;
+        let chunk = |vectors: usize| Chunk::layout(self.form, vectors).size() + size_of::<Chunk>();
+        if mean >= BLOCK as f64 {
+            // A chunk of their own, of which half a block is not used.
+            return chunk(mean as usize + BLOCK / 2);
+        }
+        // Relaxed: a figure that nothing else depends on.
+        let left = |c: &Chunk| if c.sealed { 0 } else { c.capacity - c.count.load(Ordering::Relaxed) };
+        let chance = match self.chunks().last().map_or(0, left) {
+            0 => 1.0 - (1.0 - share).powf(more as f64),
+            room => f64::from(mean > room as f64),
+        };
+        (chance * chunk((self.len() / 2).max(1).next_multiple_of(BLOCK)) as f64) as usize
+    }
+
     /// Adds one vector: its row, its code (a byte for each run, or the row's bytes) and its bias.
     pub(crate) fn push(&self, row: u32, code: &[u8], bias: u16) -> Result<(), OutOfMemory> {
         let _turn = lock(&self.writer);
@@ -449,6 +466,14 @@ impl Lists {
         let block = Chunk::layout(form, BLOCK).size();
         let blocks = vectors as f64 / nlist as f64 / BLOCK as f64 + 0.5;
         nlist * (block as f64 * blocks) as usize + Self::open_bytes(nlist)
+    }
+
+    /// About what the lists will hold besides what they do once `more` vectors have come at once, of which each list gets
+    /// as many as its share.
+    pub(crate) fn growth(&self, more: usize) -> usize {
+        // One more in each: an empty list may get some, too.
+        let share = 1.0 / (self.iter().map(|list| list.len() + 1).sum::<usize>()) as f64;
+        self.iter().map(|list| list.growth(more, share * (list.len() + 1) as f64)).sum()
     }
 
     /// What `nlist` lists hold besides their vectors.
