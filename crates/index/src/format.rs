@@ -194,9 +194,11 @@ impl Index {
     /// a byte a vector.
     ///
     /// # Errors
-    /// If they do not begin as an index of a version that can be read.
+    /// If they do not begin as an index of a version that can be read; and if `LANEWISE_ISA` is wrong.
     pub fn predict_open(file: &[u8]) -> Result<Need, FormatError> {
         let Header { params, count, table, .. } = Header::read(file)?;
+        // Sizes are what a space can have, so that what follows from them can be counted.
+        Index::new(params)?;
         let length = |section: usize| table.get(section).map_or(0, |entry| entry.1 as usize);
         let (removed, nlist) = (length(7), length(11) / 4);
         let lists = if nlist == 0 || nlist > NLIST { 0 } else { Listed::open_bytes(&params, nlist) };

@@ -357,3 +357,13 @@ fn building_twice_gives_the_same_file() {
     let p = params(Dtype::F32, Metric::Cosine, 20, Kind::Hnsw);
     assert!(image(&build(p, &data)) == image(&build(p, &data)));
 }
+
+#[test]
+fn what_a_forged_file_would_take_is_not_counted() {
+    let (index, _) = small_coded(params(Dtype::F32, Metric::L2, 20, Kind::Ivf), 70);
+    let mut bytes = image(&index);
+    assert!(Index::predict_open(&bytes).is_ok());
+    bytes[32..40].copy_from_slice(&(u64::MAX / 3).to_le_bytes());
+    forge(&mut bytes);
+    assert!(matches!(Index::predict_open(&bytes), Err(FormatError::Parameters(_))));
+}
