@@ -141,13 +141,14 @@ impl Index {
             (before + count, Counts::default())
         };
         state.deleted = gone(done);
-        self.tuned.note_removed(state.deleted.count() - deleted.count());
+        let removed = state.deleted.count() - deleted.count();
         if done == before {
             // Nothing came in: positions that were to become ids stay positions.
             state.ids.truncate(state.ids.len() - positions - ids.len());
         }
         writer.settle(before, done, &ids);
         self.publish(&writer);
+        self.tuned.note_removed(removed);
         if done < before + count {
             return Err(AddError::Cancelled { added: done - before, total: count });
         }

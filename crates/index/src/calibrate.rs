@@ -79,7 +79,8 @@ impl Tuned {
         self.curve.load().as_ref().map_or(Vec::new(), |curve| curve.bytes(removed))
     }
 
-    /// Counts vectors that were removed or replaced.
+    /// Counts vectors that were removed or replaced, once readers see it: a curve measured on what they saw before is not
+    /// to count them as gone already.
     pub(crate) fn note_removed(&self, count: usize) {
         // Relaxed: a count that nothing else depends on.
         self.removed.fetch_add(count as u64, Ordering::Relaxed);

@@ -37,8 +37,8 @@ impl Index {
             ids.iter().filter_map(|id| known.remove(id)).collect()
         };
         writer.state.deleted = writer.state.deleted.with(&rows);
-        self.tuned.note_removed(rows.len());
         self.publish(&writer);
+        self.tuned.note_removed(rows.len());
         Ok(rows.len())
     }
 
