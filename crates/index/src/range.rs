@@ -24,7 +24,7 @@ impl Reader {
     /// All vectors within `radius` of each query, nearest first: those whose distance, as the index reports it, is at
     /// most that. Smaller is nearer for every metric: inner products are negated, so a radius of -0.8 asks for products
     /// of at least 0.8. `search.k` is how many are looked for at first (it matters for speed alone), `limit` how many come
-    /// at most. Exact if the kind is flat.
+    /// at most. Exact if the kind is flat and there is no code.
     ///
     /// The counts say which plan the last search of each query had.
     ///

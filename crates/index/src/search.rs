@@ -206,7 +206,8 @@ impl Reader {
         plan::choose(self.0.space.len(), matches, search.filter.is_some(), k, ef, graph)
     }
 
-    /// The min(k, matches) nearest vectors to each query, and the work done. Exact if the kind is flat.
+    /// The min(k, matches) nearest vectors to each query, and the work done. Exact if the kind is flat and there
+    /// is no code.
     ///
     /// # Errors
     /// If anything about the queries is wrong, or about what to look for.

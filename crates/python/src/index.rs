@@ -355,7 +355,7 @@ impl Index {
     /// filter: as for search().
     /// effort: ef_search, epsilon, nprobe, oversample, num_threads, as for search().
     ///
-    /// Exact for kind "flat". Else more and more are looked for until the last is beyond the radius, so that what is
+    /// Exact for kind "flat" without a code. Else more and more are looked for until the last is beyond the radius, so that what is
     /// within is found as well as search() finds as many.
     ///
     /// Raises ArgumentError, DtypeError, MemoryError.
