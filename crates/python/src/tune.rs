@@ -31,7 +31,8 @@ impl Monitored {
 pub(crate) fn ks(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<usize>> {
     let Some(given) = given else { return Ok(KS.to_vec()) };
     match given.try_iter() {
-        Ok(all) => all.map(|k| arguments::k(&k?)).collect(),
+        // One more than are allowed says that there are too many, of endless ones too.
+        Ok(all) => all.take(9).map(|k| arguments::k(&k?)).collect(),
         Err(_) => Ok(vec![arguments::k(given)?]),
     }
 }

@@ -1,5 +1,6 @@
 """Searches by recall: calibrate(), target_recall, monitor()."""
 
+import itertools
 import math
 import signal
 import threading
@@ -73,7 +74,7 @@ def test_wrong_arguments_are_named() -> None:
     refused("target_recall", index.search, x[0], target_recall=0.9, oversample=2)
     refused("queries", index.calibrate, x[:49])
     refused("queries", index.calibrate, x[:, :7])
-    for wrong_k in (0, (), (10, 1), "ten", range(1, 10)):
+    for wrong_k in (0, (), (10, 1), "ten", range(1, 10), itertools.count(1)):
         refused("k", index.calibrate, k=wrong_k)
     refused("num_threads", index.calibrate, num_threads=0)
     for wrong_rate in (-0.1, 1.1, math.nan, None, "often"):
