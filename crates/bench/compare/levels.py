@@ -39,8 +39,8 @@ def main(arguments: list[str]) -> int:
 
 def _compare(options: argparse.Namespace, arguments: list[str]) -> None:
     make_folder(options.out)
-    folder = catalogue.prepared("bits", options.cache, options.quick)
-    data = load(folder)
+    folder = catalogue.prepared("bits", options.cache, quick=False)
+    data = load(folder, options.vectors)
     truth = recall.cached_nearest(data, recall.NEIGHBOURS, options.cache)
     threshold = recall.distances(data, truth[:, :K])[:, -1]
     facts = machine.describe("compare.levels", arguments)
@@ -48,7 +48,7 @@ def _compare(options: argparse.Namespace, arguments: list[str]) -> None:
     levels: list[_Level] = []
     try:
         for level in options.levels:
-            levels.append(_Level(level, folder, options.segments, options.threads))
+            levels.append(_Level(level, folder, options))
         for number in range(options.rounds):
             first = number % len(levels)
             for level in levels[first:] + levels[:first]:
@@ -77,12 +77,12 @@ class Row:
 class _Level:
     """A level's process, and its row."""
 
-    def __init__(self, level: str, folder: Path, segments: int, threads: int) -> None:
+    def __init__(self, level: str, folder: Path, options: argparse.Namespace) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         os.environ["LANEWISE_ISA"] = level  # the child inherits it
         self.process = context.Process(
-            target=_serve, args=(theirs, folder, segments, threads), name=level, daemon=True
+            target=_serve, args=(theirs, folder, options), name=level, daemon=True
         )
         self.process.start()
         theirs.close()
@@ -107,10 +107,11 @@ class _Level:
             ) from error
 
 
-def _serve(pipe: Connection, folder: Path, segments: int, threads: int) -> None:
+def _serve(pipe: Connection, folder: Path, options: argparse.Namespace) -> None:
     import lanewise
 
-    data = load(folder)
+    data = load(folder, options.vectors)
+    segments, threads = options.segments, options.threads
     indexes: dict[bool, list] = {}
     while True:
         verb, merged = pipe.recv()
@@ -179,7 +180,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     add("--segments", type=count, default=8, metavar="N", help="beside one (%(default)s)")
     add("--rounds", type=count, default=7, metavar="N", help="(%(default)s)")
     add("--threads", type=count, default=1, metavar="N", help="of each call (%(default)s)")
-    add("--quick", action="store_true", help=f"{catalogue.QUICK_BASE_LEN:,} vectors")
+    add("--vectors", type=count, default=100_000, metavar="N", help="up to a million (%(default)s)")
     add("--cache", type=Path, default=Path(".cache"), metavar="DIR", help="data, exact answers")
     add("--out", type=Path, default=Path("bench-out/levels"), metavar="DIR", help="(%(default)s)")
     return parser.parse_args(arguments)
