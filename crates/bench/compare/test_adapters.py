@@ -44,6 +44,7 @@ STRANGERS = {
     ("lanewise-i8", "cosine"),
     ("lanewise-u8", "cosine"),
     ("lanewise-u8-code-i4", "cosine"),
+    ("lanewise-ivf-u8-pq4", "cosine"),
     ("faiss-hnsw-u8", "cosine"),
     ("svs-u8", "cosine"),
     ("scann-soar", "l2"),
