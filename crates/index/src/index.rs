@@ -116,8 +116,12 @@ impl State {
 
     /// Bytes of all parts, in memory of its own or a file's.
     pub(crate) fn bytes(&self) -> usize {
-        let lists = self.listed.as_ref().map_or(0, |listed| listed.ivf.bytes(self.space.len()));
-        self.parts().iter().map(|part| part.len()).sum::<usize>() + lists
+        self.parts().iter().map(|part| part.len()).sum::<usize>() + self.list_bytes()
+    }
+
+    /// Bytes of the lists and their centroids.
+    fn list_bytes(&self) -> usize {
+        self.listed.as_ref().map_or(0, |listed| listed.ivf.bytes(self.space.len()))
     }
 
     /// The bytes of each part but the lists, as a file holds them.
@@ -249,7 +253,7 @@ impl Index {
             deleted: state.deleted.count(),
             code_bytes: code_rows.len(),
             vector_bytes: rows.len() + corrections.len(),
-            list_bytes: state.listed.as_ref().map_or(0, |listed| listed.ivf.bytes(state.space.len())),
+            list_bytes: state.list_bytes(),
             lists: state.listed.as_ref().map_or(0, |listed| listed.ivf.lists().len()),
             graph_bytes: links.len() + pilots.len() + starts.len() + upper.len(),
             id_bytes: ids.len(),

@@ -188,7 +188,7 @@ impl Reader {
         if search.exact {
             return Plan::Exact;
         }
-        let matches = search.filter.map_or(self.len(), Filter::matches);
+        let matches = self.matches(search);
         let ef = if search.epsilon.is_some() { search.k } else { search.ef_search };
         let k = search.k.min(matches);
         if let Some(listed) = &self.0.listed {
@@ -224,7 +224,7 @@ impl Reader {
             .then(|| deleted.others(space.len()));
         let allowed =
             Allowed { rows: space.len(), bitmap: search.filter.map(Filter::words).or(live.as_deref()) };
-        let k = search.k.min(search.filter.map_or(self.len(), Filter::matches));
+        let k = search.k.min(self.matches(search));
         let mut results = Vec::with_capacity(count);
         let mut counts = Counts::default();
         // Together only as many as share a block of rows while it is in cache.
@@ -345,7 +345,7 @@ impl Reader {
     ) -> bool {
         let space = &self.0.space;
         let Scratch { walker, probes, lists, floats, ids, keys, .. } = scratch;
-        let matches = search.filter.map_or(self.len(), Filter::matches);
+        let matches = self.matches(search);
         let nlist = listed.ivf.lists().len();
         let few = plan::probes(space.len(), matches, k, search.nprobe, nlist);
         let Some(mut nprobe) = few else { return false };
