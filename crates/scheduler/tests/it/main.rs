@@ -1,0 +1,3 @@
+//! The scheduler from outside: what is decided, and what its workers do.
+
+mod policies;
