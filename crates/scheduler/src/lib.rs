@@ -4,6 +4,10 @@
 //! touched. `policy/` decides and does nothing else: the same pure functions are called by the workers and by the
 //! simulator.
 
+mod mapping;
+mod monitor;
 pub mod policy;
 
+pub use mapping::{DAMPING, Mapping, Sample};
+pub use monitor::{Monitor, WINDOWS};
 pub use policy::{Full, Layout, MappingId, Policy, Steal, UnknownPolicy, View};

@@ -7,10 +7,12 @@
 
 mod dispatch;
 mod layout;
+mod place;
 mod steal;
 
 pub use dispatch::{Full, dispatch};
 pub use layout::Layout;
+pub use place::{Item, follow, pieces, place};
 pub use steal::{Steal, steal, wake};
 
 use std::fmt;

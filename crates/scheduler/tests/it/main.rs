@@ -1,3 +1,4 @@
 //! The scheduler from outside: what is decided, and what its workers do.
 
+mod placement;
 mod policies;
