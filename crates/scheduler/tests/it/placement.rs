@@ -124,6 +124,16 @@ proptest! {
     }
 }
 
+#[test]
+fn hot_goes_with_cold_where_both_fit_below_the_mean() {
+    let at = |traffic: &[f64]| {
+        let items: Vec<Item> = traffic.iter().map(|&traffic| Item { traffic, pieces: 1 }).collect();
+        place(&items, &[1, 1]).into_iter().map(|home| home[0].0).collect::<Vec<_>>()
+    };
+    assert_eq!(at(&[6.0, 5.0, 4.0, 3.0]), [0, 1, 1, 0]);
+    assert_eq!(at(&[8.0, 7.0, 3.0]), [0, 1, 1]);
+}
+
 fn busy(share_of_a_core: f64, bytes: u64) -> Sample {
     Sample { tasks: 100, refused: 0, bytes, busy_ns: (share_of_a_core * SECOND as f64) as u64 }
 }
