@@ -1,6 +1,9 @@
 //! A folder with `proc` and `sys` below it, built by calls that read like the machine's description.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use lanewise_topology::{CpuList, Machine};
 use tempfile::TempDir;
@@ -9,8 +12,12 @@ use tempfile::TempDir;
 pub(crate) const V2_MOUNT: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
 
 /// A root folder for `Machine::read`, deleted when dropped.
+///
+/// A large machine has thousands of small files with few different contents: each content is written once, in memory
+/// where the system has a folder for that, and linked to wherever it belongs.
 pub(crate) struct Root {
     dir: TempDir,
+    contents: RefCell<HashMap<Vec<u8>, PathBuf>>,
 }
 
 /// One entry of a CPU's `cache` folder: level, type, size, CPUs that share it.
@@ -18,18 +25,28 @@ pub(crate) type CacheFiles<'a> = (u8, &'a str, &'a str, String);
 
 impl Root {
     pub(crate) fn new() -> Self {
-        Self { dir: TempDir::new().unwrap() }
+        let memory = Path::new("/dev/shm");
+        let dir = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
+        Self { dir: dir.unwrap(), contents: RefCell::default() }
     }
 
     /// Writes a file and the folders above it.
     pub(crate) fn file(&self, path: &str, content: impl AsRef<[u8]>) -> &Self {
-        let path = self.dir.path().join(path);
+        let (path, content) = (self.path(path), content.as_ref());
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
+        // Writing into a file that is there would change all that have the same content.
+        let _ = fs::remove_file(&path);
+        let mut contents = self.contents.borrow_mut();
+        let next = self.path(&format!("content{}", contents.len()));
+        let written = contents.entry(content.to_vec()).or_insert_with(|| {
+            fs::write(&next, content).unwrap();
+            next
+        });
+        fs::hard_link(written, path).unwrap();
         self
     }
 
-    pub(crate) fn path(&self, path: &str) -> std::path::PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.dir.path().join(path)
     }
 
