@@ -151,7 +151,7 @@ fn caches(files: &Files, cpu: usize) -> Vec<CacheEntry> {
 }
 
 /// A size such as `32768K`, in bytes.
-fn cache_bytes(text: &str) -> Option<u64> {
+pub(crate) fn cache_bytes(text: &str) -> Option<u64> {
     let units = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)];
     let (digits, unit) = units
         .iter()

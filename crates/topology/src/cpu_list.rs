@@ -100,7 +100,7 @@ fn cpu_id(digits: &str, part: &str) -> Result<usize, CpuListError> {
 }
 
 /// Enough of a wrong part to find it by, without control characters, for an error message.
-fn excerpt(part: &str) -> String {
+pub(crate) fn excerpt(part: &str) -> String {
     part.chars().filter(|c| !c.is_control()).take(32).collect()
 }
 

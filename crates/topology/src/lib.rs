@@ -16,6 +16,7 @@ mod cpu_model;
 mod files;
 mod memory;
 mod report;
+mod shape;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -25,8 +26,10 @@ pub use cgroup::Limits;
 pub use chiplet::{Cache, Chiplet, ChipletId, Core};
 pub use cpu_list::{CpuList, CpuListError, MAX_CPUS};
 pub use memory::{HugePages, Memory};
+pub use shape::FakeError;
 
 use files::Files;
+use shape::Shape;
 
 /// A machine, as far as this process may use it.
 ///
@@ -82,6 +85,30 @@ impl Machine {
             limits: cgroup::read(&files),
             memory: memory::read(&files),
         }
+    }
+
+    /// A machine made up from its shape: `CHIPLETSxCORESxCACHE`, as in `12x8x32M` (12 chiplets of 8 cores that share
+    /// 32 MiB), `2p:12x8x32M@2` (two such packages, two hardware threads to each core), `1x8x96M+1x8x32M` (unequal
+    /// caches) or `1x64` (no cache known). Sizes take K, M or G (binary). Of the caches it has the last level only, as
+    /// L3. Each package is a NUMA node; nothing is limited; CPUs are numbered as Linux does on most servers.
+    ///
+    /// ```
+    /// let machine = lanewise_topology::Machine::fake("12x8x32M").unwrap();
+    /// assert_eq!((machine.chiplets.len(), machine.threads().get()), (12, 96));
+    /// ```
+    ///
+    /// # Errors
+    /// If the text is no shape, or has more than [`MAX_CPUS`] CPUs.
+    pub fn fake(shape: &str) -> Result<Self, FakeError> {
+        Ok(shape.parse::<Shape>()?.machine())
+    }
+
+    /// The machine's shape in one word, as [`Machine::fake`] reads it: of a made-up machine exactly the machine; of a
+    /// real one the allowed cores of each chiplet and their shared cache, in order, without nodes inside a package. Where
+    /// packages are not alike they are not told apart, and each core counts as having the threads of the one that has
+    /// most.
+    pub fn shape(&self) -> String {
+        Shape::of(self).to_string()
     }
 
     /// How many threads can run at once: the smaller of the CPU quota, rounded down, and the number of

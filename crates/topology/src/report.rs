@@ -23,6 +23,7 @@ impl fmt::Display for Machine {
             count(allowed, "CPU"),
             self.online.len(),
         )?;
+        writeln!(f, "shape: {}", self.shape())?;
         // One node for all is no news on each line.
         let place = self.packages_len() > 1 || self.nodes_len() > 1;
         for chiplet in &self.chiplets {

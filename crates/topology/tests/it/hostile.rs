@@ -47,6 +47,9 @@ fn check(machine: &Machine, affinity: &[usize]) {
         assert!(chiplet.caches.is_sorted_by(|a, b| a.level < b.level));
     }
     assert!(machine.limits.cpu_quota.is_none_or(|cpus| cpus > 0.0));
+    let fake = Machine::fake(&machine.shape()).unwrap();
+    let cores = |machine: &Machine| machine.chiplets.iter().map(|c| c.cores.len()).sum::<usize>();
+    assert_eq!((fake.chiplets.len(), cores(&fake)), (machine.chiplets.len(), cores(machine)));
     let report = machine.to_string();
     assert!(!report.contains(|c: char| c.is_control() && c != '\n'), "{report:?}");
     assert!(report.len() < 4096, "{report}");

@@ -7,3 +7,5 @@ mod here;
 mod hostile;
 mod limits;
 mod report;
+mod servers;
+mod shapes;

@@ -14,6 +14,7 @@ fn of_a_machine_with_everything() {
     let expected = "\
 CPU: AMD EPYC 9454 48-Core Processor
 layout: 2 packages, 2 NUMA nodes, 4 chiplets, 15 cores, 30 CPUs (32 online)
+shape: 3x4x32M+1x3x32M@2
 chiplet 0: cores 0-3 (SMT 16-19), L3 32 MiB, L2 1 MiB, L1d 32 KiB, package 0, node 0
 chiplet 1: cores 4-7 (SMT 20-23), L3 32 MiB, L2 1 MiB, L1d 32 KiB, package 0, node 0
 chiplet 2: cores 8-11 (SMT 24-27), L3 32 MiB, L2 1 MiB, L1d 32 KiB, package 1, node 1
@@ -29,6 +30,7 @@ fn of_a_machine_that_tells_nothing() {
     let expected = "\
 CPU: unknown
 layout: 1 package, 1 NUMA node, 1 chiplet, 1 core, 1 CPU (1 online)
+shape: 1x1
 chiplet 0: core 5, caches unknown
 threads: 1 (1 CPU allowed, no quota)
 memory: unknown total, unknown available, no limit
