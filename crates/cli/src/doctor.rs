@@ -198,6 +198,7 @@ fn machine(machine: &Machine) -> Value {
         "cpu_model": machine.cpu_model,
         "cpus_online_len": machine.online.len(),
         "cpus_allowed_len": machine.cpus().count(),
+        "shape": machine.shape(),
         "threads": machine.threads(),
         "packages_len": machine.packages_len(),
         "nodes_len": machine.nodes_len(),

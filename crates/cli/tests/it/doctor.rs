@@ -1,6 +1,7 @@
 //! `lanewise doctor`: it reports on any machine, whatever `LANEWISE_ISA` says.
 
 use crate::{Ended, lanewise};
+use lanewise_engine::topology::Machine;
 use serde_json::Value;
 
 fn doctor(isa: Option<&str>, args: &[&str]) -> Ended {
@@ -22,6 +23,7 @@ const KERNELS: [&str; 5] = ["dot_f32", "l2_f32", "dot_i8", "l2_i8", "hamming_bit
 fn every_kernel_and_the_machine_are_reported() {
     let ended = doctor(None, &[]).ok();
     for word in KERNELS.iter().chain(&[
+        "shape:",
         "chiplet 0",
         "threads:",
         "huge pages",
@@ -46,7 +48,10 @@ fn json_says_the_same_for_programs() {
     assert_eq!(report["levels"][0]["tested"], "run, emulated");
     assert_eq!((&report["problem"], &report["lanewise_isa"]), (&Value::Null, &Value::Null));
     assert!(report["machine"]["threads"].as_u64().unwrap() >= 1);
-    assert!(!report["machine"]["chiplets"].as_array().unwrap().is_empty());
+    let chiplets = report["machine"]["chiplets"].as_array().unwrap();
+    assert!(!chiplets.is_empty());
+    let machine = Machine::fake(report["machine"]["shape"].as_str().unwrap()).unwrap();
+    assert_eq!(machine.chiplets.len(), chiplets.len());
 }
 
 #[test]
