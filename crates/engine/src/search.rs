@@ -6,7 +6,7 @@ use lanewise_index::{
 };
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 /// The most queries that one task takes: enough to share an exact search's blocks of rows.
 const PER_TASK: usize = 32;
@@ -20,7 +20,7 @@ thread_local! {
 /// same vectors, whatever is added meanwhile.
 ///
 /// # Errors
-/// As [`Reader::search`]; nothing is run if any query is wrong.
+/// As [`Reader::search`]; nothing is run if any query is wrong, nothing given if any is stopped.
 pub fn search(
     reader: &Reader,
     queries: Vectors<'_>,
@@ -28,13 +28,13 @@ pub fn search(
     threads: Threads,
 ) -> Result<(Vec<Neighbors>, Counts), SearchError> {
     reader.check(queries, how)?;
-    Ok(in_tasks(reader, queries, threads, |part, scratch| reader.search(part, how, scratch)))
+    in_tasks(reader, queries, threads, |part, scratch| reader.search(part, how, scratch))
 }
 
 /// All vectors within `radius` of each query, up to `limit`, as [`search`] for the rest.
 ///
 /// # Errors
-/// As [`Reader::within`]; nothing is run if any query is wrong.
+/// As [`Reader::within`]; nothing is run if any query is wrong, nothing given if any is stopped.
 pub fn search_within(
     reader: &Reader,
     queries: Vectors<'_>,
@@ -44,7 +44,7 @@ pub fn search_within(
     threads: Threads,
 ) -> Result<(Vec<Neighbors>, Counts), SearchError> {
     reader.check_within(queries, radius, how)?;
-    Ok(in_tasks(reader, queries, threads, |part, scratch| reader.within(part, radius, limit, how, scratch)))
+    in_tasks(reader, queries, threads, |part, scratch| reader.within(part, radius, limit, how, scratch))
 }
 
 /// [`Pages::next_page`] with this thread's memory.
@@ -55,32 +55,34 @@ pub fn next_page(pages: &mut Pages) -> Result<Option<(Neighbors, Counts)>, Searc
     SCRATCH.with_borrow_mut(|scratch| pages.next_page(scratch))
 }
 
-/// Runs `work` on parts of the queries, which were checked; the results in the order of the queries.
+/// Runs `work` on parts of the queries, which were checked: it fails only where it is stopped. The results in the order of
+/// the queries.
 fn in_tasks(
     reader: &Reader,
     queries: Vectors<'_>,
     threads: Threads,
     work: impl Fn(Vectors<'_>, &mut Scratch) -> Result<(Vec<Neighbors>, Counts), SearchError> + Sync,
-) -> (Vec<Neighbors>, Counts) {
+) -> Result<(Vec<Neighbors>, Counts), SearchError> {
     let count = queries.count(reader.dim());
     // Few queries are spread evenly, a few tasks to each thread.
     let per_task = count.div_ceil(4 * threads.workers()).min(PER_TASK);
     let tasks = count.div_ceil(per_task);
-    let parts: Vec<Mutex<(Vec<Neighbors>, Counts)>> = (0..tasks).map(|_| Mutex::default()).collect();
+    let parts: Vec<OnceLock<_>> = (0..tasks).map(|_| OnceLock::new()).collect();
     threads.run(tasks, &|_, task| {
         let range = task * per_task..count.min((task + 1) * per_task);
         let part = queries.slice(reader.dim(), range);
         let found = SCRATCH.with_borrow_mut(|scratch| work(part, scratch));
-        *parts[task].lock().expect("no task panics") = found.expect("the queries were checked");
+        // Each task runs once.
+        let _ = parts[task].set(found);
     });
     let mut results = Vec::with_capacity(count);
     let mut counts = Counts::default();
-    for part in parts {
-        let (neighbors, part) = part.into_inner().expect("no task panics");
+    for part in parts.into_iter().filter_map(OnceLock::into_inner) {
+        let (neighbors, part) = part?;
         results.extend(neighbors);
         counts += part;
     }
-    (results, counts)
+    Ok((results, counts))
 }
 
 /// Lets `monitor` sample queries that [`search`] answered with `found`: those it chooses are searched exactly.

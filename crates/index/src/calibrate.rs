@@ -19,7 +19,6 @@ use crate::filter::Everything;
 use crate::flat;
 use crate::index::{Index, State};
 use crate::interval;
-use crate::ivf::Allowed;
 use crate::ivf::kmeans::spread;
 use crate::plan::Plan;
 use crate::pool::Pool;
@@ -55,6 +54,8 @@ const RESCORE: u64 = 4;
 const TOGETHER: usize = 32;
 const TASK: usize = 8;
 const BATCH: usize = 128;
+
+const UNSTOPPED: &str = "nobody was asked whether to stop";
 
 /// The curve of an index, and what tells whether it still speaks for it.
 #[derive(Default)]
@@ -178,8 +179,6 @@ struct Trial<'a> {
     reader: &'a Reader,
     knob: Knob,
     queries: Queries<'a>,
-    /// Words of the rows that live, for lists.
-    live: Vec<u64>,
     executor: &'a dyn Executor,
     scratch: Vec<Mutex<Scratch>>,
 }
@@ -246,7 +245,7 @@ impl<'a> Trial<'a> {
             }
         };
         let scratch = (0..executor.workers()).map(|_| Mutex::default()).collect();
-        Ok(Trial { reader, knob, queries, live: deleted.others(space.len()), executor, scratch })
+        Ok(Trial { reader, knob, queries, executor, scratch })
     }
 
     fn count(&self) -> usize {
@@ -309,9 +308,10 @@ impl<'a> Trial<'a> {
             let rows: Vec<_> =
                 places.clone().zip(&mut probes).map(|(i, probe)| self.load(i, probe)).collect();
             match deleted.count() {
-                0 => flat::search(space, &probes, most + 1 + COPIES, &mut pools, &Everything),
-                _ => flat::search(space, &probes, most + 1 + COPIES, &mut pools, deleted),
-            };
+                0 => flat::search(space, &probes, most + 1 + COPIES, &mut pools, &Everything, None),
+                _ => flat::search(space, &probes, most + 1 + COPIES, &mut pools, deleted, None),
+            }
+            .expect(UNSTOPPED);
             let query = |(((place, row), pool), probe): (((usize, Option<u32>), &Pool), &Probe)| {
                 let near: Vec<u32> = pool.entries().iter().map(|entry| entry.id()).collect();
                 let of_row =
@@ -445,20 +445,18 @@ impl<'a> Trial<'a> {
         scratch.probes.resize_with(scratch.probes.len().max(1), Probe::default);
         self.load(query.place, &mut scratch.probes[0]);
         let kth = query.keys[k - 1];
-        scratch.walker.counts = Default::default();
+        scratch.walker.work.counts = Default::default();
         let walked = match &state.listed {
-            Some(listed) => {
-                let allowed = Allowed { rows: state.space.len(), bitmap: Some(&self.live) };
-                self.reader.scan(scratch, listed, k + query.hidden.len(), search, allowed)
-            }
+            Some(listed) => self.reader.scan(scratch, listed, k + query.hidden.len(), search),
             None => {
                 scratch.walker.hidden.clone_from(&query.hidden);
                 let walked = self.reader.approximate(scratch, Plan::Graph, k, search);
                 scratch.walker.hidden.clear();
                 walked
             }
-        };
-        let compared = scratch.walker.counts.distances;
+        }
+        .expect(UNSTOPPED);
+        let compared = scratch.walker.work.counts.distances;
         if !walked {
             // A search then compares all.
             let compared = compared + state.space.len() as u64;

@@ -8,6 +8,7 @@ use crate::code::{Code, CodeError, CodeProbe, Coder, Verdict, stride_of};
 use crate::executor::Executor;
 use crate::memory::{Column, Growth, OutOfMemory};
 use crate::predict::Part;
+use crate::record::{Region, RowRead};
 use crate::space::{Compare, Space};
 use crate::vectors::Metric;
 use std::ops::Range;
@@ -257,6 +258,11 @@ impl Compare for Coded {
 
     fn metric(&self) -> Metric {
         self.metric
+    }
+
+    #[inline]
+    fn reads(&self) -> RowRead {
+        RowRead { region: Region::Codes, row: self.coder.stride(), norm: 0 }
     }
 
     fn identical(&self) -> f32 {

@@ -144,8 +144,12 @@ pub enum SearchError {
     Filter,
     #[error("radius is not a number: give the largest distance that results may have")]
     Radius,
-    #[error("q has {queries} queries: pages are of one")]
+    #[error("q has {queries} queries: pages are of one, and so are the steps of a search")]
     OneQuery { queries: usize },
+    #[error("partials are not one of each list of this query: merge what scanning each of them gave, once")]
+    Partials,
+    #[error("the search was stopped by its caller")]
+    Stopped,
     #[error(transparent)]
     Get(#[from] GetError),
 }

@@ -4,24 +4,27 @@
 use crate::filter::Accept;
 use crate::pool::{Entry, Pool};
 use crate::space::Compare;
+use crate::stop::{Stop, Stopped, ask};
 
 /// Rows that are compared before the next query's turn: at 3 KiB a row they still fit an L2 cache.
-const BLOCK: usize = 128;
+pub(crate) const BLOCK: usize = 128;
 
 /// Above this many results, sorting all vectors once is cheaper than keeping the best so far in order.
 const MANY: usize = 1024;
 
-/// The `k` nearest of all accepted vectors for each probe, into the pool of the same place; how many were compared.
+/// The `k` nearest of all accepted vectors for each probe, into the pool of the same place.
 pub(crate) fn search<C: Compare>(
     space: &C,
     probes: &[C::Probe],
     k: usize,
     pools: &mut [Pool],
     accept: &impl Accept,
-) -> u64 {
+    stop: Option<Stop<'_>>,
+) -> Result<(), Stopped> {
     let mut nearest = Nearest::new(k, pools);
     let mut keys = [0; BLOCK];
     for first in (0..space.len()).step_by(BLOCK) {
+        ask(stop)?;
         let keys = &mut keys[..BLOCK.min(space.len() - first)];
         for (place, probe) in probes.iter().enumerate() {
             space.keys_from(probe, first, keys);
@@ -33,7 +36,7 @@ pub(crate) fn search<C: Compare>(
         }
     }
     nearest.finish();
-    (space.len() * probes.len()) as u64
+    Ok(())
 }
 
 /// As `search`, among `rows` alone, which ascend, of those whose key is `within`.
@@ -44,11 +47,13 @@ pub(crate) fn search_among<C: Compare>(
     pools: &mut [Pool],
     rows: impl Iterator<Item = u32>,
     within: impl Fn(i32) -> bool,
-) -> u64 {
+    stop: Option<Stop<'_>>,
+) -> Result<(), Stopped> {
     let rows: Vec<u32> = rows.collect();
     let mut nearest = Nearest::new(k, pools);
     let mut keys = [0; BLOCK];
     for rows in rows.chunks(BLOCK) {
+        ask(stop)?;
         let keys = &mut keys[..rows.len()];
         for (place, probe) in probes.iter().enumerate() {
             // Rows without a gap are read in sequence.
@@ -65,7 +70,7 @@ pub(crate) fn search_among<C: Compare>(
         }
     }
     nearest.finish();
-    (rows.len() * probes.len()) as u64
+    Ok(())
 }
 
 /// The nearest `k` so far, for each probe.

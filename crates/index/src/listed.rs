@@ -14,7 +14,9 @@
 use crate::code::{Code, CodeError, CodeProbe, Coder, stride_of};
 use crate::coded::{self, CodeFailure};
 use crate::executor::Executor;
-use crate::ivf::{self, Allowed, Best, Ivf, ListCode, ListProbe, SAMPLE, ScanScratch, Source, TrainError};
+use crate::ivf::{
+    self, Allowed, Best, Ivf, ListCode, ListProbe, SAMPLE, ScanScratch, Source, TrainError, Which,
+};
 use crate::memory::{Growth, OutOfMemory};
 use crate::params::{NLIST, Params};
 use crate::predict::Part;
@@ -67,14 +69,35 @@ enum Held {
     Pq4,
 }
 
+/// A query made ready to scan lists, by any number of threads.
+#[derive(Default)]
+pub(crate) struct ListQuery {
+    lists: ListProbe,
+    /// Of codes that are the same for all lists; for inner products with centres' residuals, but for what each adds.
+    code: CodeProbe,
+    rotated: Vec<f32>,
+}
+
+impl ListQuery {
+    /// The lists to be scanned, nearest first.
+    pub(crate) fn lists(&self) -> &ListProbe {
+        &self.lists
+    }
+}
+
+/// Memory of a scan.
+#[derive(Default)]
+pub(crate) struct ListScan {
+    scan: ScanScratch,
+    code: CodeProbe,
+    residual: Vec<f32>,
+}
+
 /// Memory of searches.
 #[derive(Default)]
 pub(crate) struct ListScratch {
-    probe: ListProbe,
-    scan: ScanScratch,
-    code: CodeProbe,
-    rotated: Vec<f32>,
-    residual: Vec<f32>,
+    pub(crate) query: ListQuery,
+    pub(crate) scan: ListScan,
     pub(crate) best: Best,
 }
 
@@ -299,54 +322,55 @@ impl Listed {
         }
     }
 
-    /// Leaves the `want` that seem nearest of the allowed vectors in the `nprobe` lists nearest to a query in
-    /// `scratch.best`; how many vectors and centroids were compared. The query comes as `probe` and as `floats`.
-    pub(crate) fn search(
-        &self,
-        space: &Space,
-        (probe, floats): (&Probe, &[f32]),
-        (nprobe, want): (usize, usize),
-        allowed: Allowed<'_>,
-        scratch: &mut ListScratch,
-    ) -> u64 {
-        let ListScratch { probe: lists, scan, code, rotated, residual, best } = scratch;
+    /// Makes a query, which comes as `floats`, ready to scan the `nprobe` lists nearest to it.
+    pub(crate) fn prepare(&self, space: &Space, floats: &[f32], nprobe: usize, query: &mut ListQuery) {
+        let ListQuery { lists, code, rotated } = query;
         self.ivf.probe(floats, nprobe, lists);
-        best.reset(want);
-        let ip = space.metric == Metric::InnerProduct;
         match &self.held {
             Held::I8(coder) => coder.prepare(floats, code),
             Held::Residuals(coder, _) => {
                 coder.rotate(floats, rotated);
-                if ip {
-                    coder.prepare_residual(rotated, 0.0, code);
+                if space.metric == Metric::InnerProduct {
+                    coder.prepare_residual(rotated, code);
                 }
             }
             Held::Vectors | Held::Pq4 => {}
         }
-        let mut compared = self.ivf.lists().len();
-        for i in 0..lists.lists().len() {
-            let list = lists.list(i);
-            compared += self.ivf.lists().list(list as usize).len();
-            if let Held::Residuals(coder, centroids) = &self.held {
-                let centroid = &centroids[list as usize * space.dim..][..space.dim];
-                if ip {
-                    coder.set_base(-space.kernels().dot_f32.one(rotated, centroid), code);
-                } else {
-                    residual.clear();
-                    residual.extend(rotated.iter().zip(centroid).map(|(q, c)| q - c));
-                    coder.prepare_residual(residual, 0.0, code);
-                }
+    }
+
+    /// Scans the `i`th list of a query, which comes as `probe` and as made ready, into `best`: the list's number, and how
+    /// many vectors it has.
+    pub(crate) fn scan(
+        &self,
+        space: &Space,
+        (probe, query): (&Probe, &ListQuery),
+        i: usize,
+        allowed: Allowed<'_>,
+        scratch: &mut ListScan,
+        best: &mut Best,
+    ) -> (u32, usize) {
+        let ListScan { scan, code: own, residual } = scratch;
+        let list = query.lists.list(i);
+        let vectors = self.ivf.lists().list(list as usize).len();
+        let (mut code, mut base) = (&query.code, None);
+        if let Held::Residuals(coder, centroids) = &self.held {
+            let centroid = &centroids[list as usize * space.dim..][..space.dim];
+            if space.metric == Metric::InnerProduct {
+                base = Some(-space.kernels().dot_f32.one(&query.rotated, centroid));
+            } else {
+                residual.clear();
+                residual.extend(query.rotated.iter().zip(centroid).map(|(q, c)| q - c));
+                coder.prepare_residual(residual, own);
+                code = own;
             }
-            let mut keys = |_: u32, codes: &[u8], keys: &mut [i32]| match &self.held {
-                Held::Vectors => space.keys_listed(probe, codes, keys),
-                Held::I8(coder) | Held::Residuals(coder, _) => {
-                    coder.keys_from(code, codes, keys.len(), 0, keys);
-                }
-                Held::Pq4 => unreachable!("lists compare these codes"),
-            };
-            self.ivf.scan(lists, i, &mut keys, allowed, scan, best);
         }
-        compared as u64
+        let mut keys = |_: u32, codes: &[u8], keys: &mut [i32]| match &self.held {
+            Held::Vectors => space.keys_listed(probe, codes, keys),
+            Held::I8(coder) | Held::Residuals(coder, _) => coder.keys_of_list(code, base, codes, keys),
+            Held::Pq4 => unreachable!("lists compare these codes"),
+        };
+        self.ivf.scan(&query.lists, i, &mut keys, allowed, scan, best);
+        (list, vectors)
     }
 
     /// Whether keys of the lists are those of the stored vectors.
@@ -367,9 +391,14 @@ impl Listed {
             let row = (query * count / queries) as u32;
             space.load(row, &mut probe);
             space.floats(row, &mut floats);
-            let allowed = Allowed { rows: count, bitmap: None };
-            self.search(space, (&probe, &floats), (nprobe, most + 1), allowed, &mut scratch);
-            let others = scratch.best.sorted().iter().map(|entry| entry.id()).filter(|&id| id != row);
+            let allowed = Allowed { rows: count, which: Which::All };
+            let ListScratch { query, scan, best } = &mut scratch;
+            self.prepare(space, &floats, nprobe, query);
+            best.reset(most + 1);
+            for i in 0..query.lists().len() {
+                self.scan(space, (&probe, query), i, allowed, scan, best);
+            }
+            let others = best.sorted().iter().map(|entry| entry.id()).filter(|&id| id != row);
             let ids: Vec<u32> = others.take(most).collect();
             let mut keys = vec![0; ids.len()];
             space.keys_of(&probe, &ids, &mut keys);

@@ -71,7 +71,7 @@ impl Monitor {
 
 impl Reader {
     /// How many of the results that this reader's `search` `found` for `query`, a single one, are among the nearest, or as
-    /// near as the last of them; and of how many. An exact search tells, unless it was one.
+    /// near as the last of them; and of how many. An exact search tells, unless it was one; nothing stops it.
     ///
     /// # Errors
     /// As [`search`](Self::search).
@@ -86,7 +86,7 @@ impl Reader {
         if self.plan(search) == Plan::Exact {
             return Ok((of, of));
         }
-        let (nearest, _) = self.search(query, &Search { exact: true, ..*search }, scratch)?;
+        let (nearest, _) = self.search(query, &Search { exact: true, stop: None, ..*search }, scratch)?;
         Ok((nearest.first().map_or(0, |nearest| hits(found, nearest)), of))
     }
 }

@@ -9,6 +9,7 @@ use crate::filter::Filter;
 use crate::get::OwnedVectors;
 use crate::range::WIDER;
 use crate::search::{Counts, Neighbors, Reader, Scratch, Search};
+use crate::stop::Stop;
 use crate::vectors::Vectors;
 use std::collections::HashSet;
 use std::vec;
@@ -28,7 +29,8 @@ pub struct Pages {
 }
 
 impl Reader {
-    /// Pages of `search.k` vectors each, the nearest to one query first.
+    /// Pages of `search.k` vectors each, the nearest to one query first. What may stop a search is given for each page
+    /// ([`Pages::next_page_until`]).
     ///
     /// # Errors
     /// As [`search`](Self::search), or if there are several queries.
@@ -40,7 +42,7 @@ impl Reader {
         Ok(Pages {
             reader: self.clone(),
             query: query.into(),
-            search: Search { k: 0, filter: None, ..*search },
+            search: Search { k: 0, filter: None, stop: None, ..*search },
             filter: search.filter.cloned(),
             page_size: search.k,
             given: HashSet::new(),
@@ -56,12 +58,25 @@ impl Pages {
     /// # Errors
     /// None that making it would not have found.
     pub fn next_page(&mut self, scratch: &mut Scratch) -> Result<Option<(Neighbors, Counts)>, SearchError> {
+        self.next_page_until(None, scratch)
+    }
+
+    /// As [`next_page`](Self::next_page), given up when `stop` says so; the page can be asked for again.
+    ///
+    /// # Errors
+    /// If `stop` says stop.
+    pub fn next_page_until(
+        &mut self,
+        stop: Option<Stop<'_>>,
+        scratch: &mut Scratch,
+    ) -> Result<Option<(Neighbors, Counts)>, SearchError> {
         let matches = self.filter.as_ref().map_or(self.reader.len(), Filter::matches);
         let mut counts = Counts::default();
         if self.waiting.len() < self.page_size && self.search.k < matches {
-            self.search.k = self.search.k.saturating_mul(WIDER).max(self.page_size).min(matches);
-            let how = Search { filter: self.filter.as_ref(), ..self.search };
+            let k = self.search.k.saturating_mul(WIDER).max(self.page_size).min(matches);
+            let how = Search { k, filter: self.filter.as_ref(), stop, ..self.search };
             let (found, work) = self.reader.search(self.query.as_vectors(), &how, scratch)?;
+            self.search.k = k;
             counts = work;
             let found = found.into_iter().flat_map(|one| one.ids.into_iter().zip(one.distances));
             let others: Vec<_> = found.filter(|(id, _)| !self.given.contains(id)).collect();

@@ -9,8 +9,10 @@ use crate::flat;
 use crate::index::State;
 use crate::plan::Plan;
 use crate::pool::Pool;
+use crate::record::Work;
 use crate::search::{Counts, Neighbors, Reader, Scratch, Search};
 use crate::space::{Compare, Probe};
+use crate::stop::Stopped;
 use crate::vectors::Vectors;
 use std::num::NonZeroUsize;
 
@@ -39,6 +41,7 @@ impl Reader {
         scratch: &mut Scratch,
     ) -> Result<(Vec<Neighbors>, Counts), SearchError> {
         let count = self.check_within(queries, radius, search)?;
+        scratch.begin(self.state().version);
         let limit = limit.map_or(usize::MAX, NonZeroUsize::get);
         let mut results = vec![Neighbors::default(); count];
         let mut counts = Counts::default();
@@ -50,11 +53,13 @@ impl Reader {
                 None => exact.push(place),
             }
         }
+        scratch.walker.work.counts = Counts::default();
         for places in exact.chunks(TOGETHER) {
             let part = places.iter().map(|&place| queries.slice(self.dim(), place..place + 1));
-            let found = self.scan_within(part, radius, limit, search, &mut counts);
+            let found = self.scan_within(part, radius, limit, search, &mut scratch.walker.work)?;
             places.iter().zip(found).for_each(|(&place, found)| results[place] = found);
         }
+        counts += scratch.walker.work.counts;
         Ok((results, counts))
     }
 
@@ -95,8 +100,9 @@ impl Reader {
             let mut found = found.pop().unwrap_or_default();
             counts.hops += work.hops;
             counts.distances += work.distances;
+            counts.bytes += work.bytes;
             if k >= most || found.distances.last().is_some_and(|&last| last > radius) {
-                *counts += Counts { hops: 0, distances: 0, ..work };
+                *counts += Counts { hops: 0, distances: 0, bytes: 0, ..work };
                 let inside = found.distances.partition_point(|&distance| distance <= radius);
                 found.ids.truncate(inside);
                 found.distances.truncate(inside);
@@ -113,8 +119,8 @@ impl Reader {
         radius: f32,
         limit: usize,
         search: &Search<'_>,
-        counts: &mut Counts,
-    ) -> Vec<Neighbors> {
+        work: &mut Work,
+    ) -> Result<Vec<Neighbors>, Stopped> {
         let State { space, deleted, .. } = self.state();
         let probes: Vec<Probe> = queries
             .map(|query| {
@@ -125,15 +131,19 @@ impl Reader {
             .collect();
         let mut pools: Vec<Pool> = probes.iter().map(|_| Pool::default()).collect();
         let within = |key: i32| space.distance(key) <= radius;
-        let compared = match search.filter {
-            Some(filter) => flat::search_among(space, &probes, limit, &mut pools, filter.rows(), within),
-            None => {
-                let live = (0..space.len() as u32).filter(|&row| !deleted.contains(row));
-                flat::search_among(space, &probes, limit, &mut pools, live, within)
+        let stop = search.stop;
+        match search.filter {
+            Some(filter) => {
+                flat::search_among(space, &probes, limit, &mut pools, filter.rows(), within, stop)?;
+                work.scanned(space, (filter.rows(), filter.matches()), probes.len());
             }
-        };
-        counts.distances += compared;
-        counts.exact += probes.len() as u64;
-        pools.iter().map(|pool| self.neighbors(pool, limit)).collect()
+            None => {
+                let live = || (0..space.len() as u32).filter(|&row| !deleted.contains(row));
+                flat::search_among(space, &probes, limit, &mut pools, live(), within, stop)?;
+                work.scanned(space, (live(), self.len()), probes.len());
+            }
+        }
+        work.counts.exact += probes.len() as u64;
+        Ok(pools.iter().map(|pool| self.neighbors(pool, limit)).collect())
     }
 }

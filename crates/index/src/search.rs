@@ -7,19 +7,17 @@ use crate::filter::{Everything, Filter};
 use crate::flat;
 use crate::hnsw::search::{Beam, Walker};
 use crate::index::State;
-use crate::ivf::Allowed;
-use crate::listed::{ListScratch, Listed};
+use crate::listed::ListScratch;
 use crate::plan::{self, Plan};
 use crate::pool::{Entry, Pool};
+use crate::record::Work;
 use crate::space::{Compare, Probe};
+use crate::stop::{Stop, Stopped};
 use crate::vectors::{Metric, Vectors};
 use std::sync::Arc;
 
 /// With `epsilon` a walk may keep this part of all vectors.
 const ADAPTIVE_SHARE: usize = 8;
-
-/// If lists hold too few results, so many times more of them are scanned.
-const WIDER: usize = 4;
 
 /// Accepted vectors from which a walk starts that goes around those that fail a filter.
 const SAMPLES: usize = 128;
@@ -44,12 +42,23 @@ pub struct Search<'a> {
     pub filter: Option<&'a Filter>,
     /// Whether to compare every vector that may be a result, whatever else is said.
     pub exact: bool,
+    /// Asked from time to time whether to give up.
+    pub stop: Option<Stop<'a>>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
     /// The nearest `k`, with the usual effort.
     pub fn new(k: usize) -> Self {
-        Search { k, ef_search: 64, epsilon: None, nprobe: 16, oversample: None, filter: None, exact: false }
+        Search {
+            k,
+            ef_search: 64,
+            epsilon: None,
+            nprobe: 16,
+            oversample: None,
+            filter: None,
+            exact: false,
+            stop: None,
+        }
     }
 
     /// The same with another `ef_search`.
@@ -73,14 +82,24 @@ impl Search<'_> {
     }
 
     /// The same among the vectors of `filter`.
-    pub fn filter<'b>(self, filter: &'b Filter) -> Search<'b> {
-        let Search { k, ef_search, epsilon, nprobe, oversample, exact, .. } = self;
-        Search { k, ef_search, epsilon, nprobe, oversample, filter: Some(filter), exact }
+    pub fn filter<'b>(self, filter: &'b Filter) -> Search<'b>
+    where
+        'a: 'b,
+    {
+        Search { filter: Some(filter), ..self }
+    }
+
+    /// The same, given up when `stop` says so.
+    pub fn stop<'b>(self, stop: Stop<'b>) -> Search<'b>
+    where
+        'a: 'b,
+    {
+        Search { stop: Some(stop), ..self }
     }
 }
 
 /// Candidates by code for `k` results: `usual` for each, where the search does not say.
-fn candidates(k: usize, search: &Search<'_>, usual: usize) -> usize {
+pub(crate) fn candidates(k: usize, search: &Search<'_>, usual: usize) -> usize {
     (k as f32 * search.oversample.unwrap_or(usual as f32)).ceil() as usize
 }
 
@@ -100,6 +119,10 @@ pub struct Counts {
     pub hops: u64,
     /// Vectors that were compared with a query.
     pub distances: u64,
+    /// Bytes of vectors, codes, links, lists and centroids that were read (document 004, equations 1 and 2): each time that
+    /// they were compared or followed, but of an exact search, or one of all codes, once for up to 32 queries that share
+    /// a block while it is in cache. `docs` of [`Region`](crate::Region) say what is left out.
+    pub bytes: u64,
     /// Queries answered by [`Plan::Exact`].
     pub exact: u64,
     /// Queries answered by [`Plan::Graph`].
@@ -116,6 +139,7 @@ impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, more: Counts) {
         self.hops += more.hops;
         self.distances += more.distances;
+        self.bytes += more.bytes;
         self.exact += more.exact;
         self.graph += more.graph;
         self.filtered_graph += more.filtered_graph;
@@ -131,8 +155,8 @@ pub struct Scratch {
     pub(crate) probes: Vec<Probe>,
     pools: Vec<Pool>,
     codes: Vec<CodeProbe>,
-    lists: ListScratch,
-    floats: Vec<f32>,
+    pub(crate) lists: ListScratch,
+    pub(crate) floats: Vec<f32>,
     pub(crate) ids: Vec<u32>,
     pub(crate) keys: Vec<i32>,
 }
@@ -210,7 +234,7 @@ impl Reader {
     /// is no code.
     ///
     /// # Errors
-    /// If anything about the queries is wrong, or about what to look for.
+    /// If anything about the queries is wrong, or about what to look for; and if `search.stop` says stop.
     pub fn search(
         &self,
         queries: Vectors<'_>,
@@ -219,11 +243,8 @@ impl Reader {
     ) -> Result<(Vec<Neighbors>, Counts), SearchError> {
         let count = self.check(queries, search)?;
         let plan = self.plan(search);
-        let State { space, coded, listed, deleted, .. } = &*self.0;
-        let live = (plan == Plan::Lists && search.filter.is_none() && deleted.count() > 0)
-            .then(|| deleted.others(space.len()));
-        let allowed =
-            Allowed { rows: space.len(), bitmap: search.filter.map(Filter::words).or(live.as_deref()) };
+        let State { space, coded, listed, version, .. } = &*self.0;
+        scratch.begin(*version);
         let k = search.k.min(self.matches(search));
         let mut results = Vec::with_capacity(count);
         let mut counts = Counts::default();
@@ -236,30 +257,44 @@ impl Reader {
             for (probe, i) in probes.iter_mut().zip(range.clone()) {
                 space.prepare(queries.slice(space.dim, i..i + 1), probe);
             }
-            walker.counts = Counts::default();
-            let walked = match (plan, listed, coded) {
-                (Plan::Lists, Some(listed), _) => self.scan(scratch, listed, k, search, allowed),
-                (Plan::Graph | Plan::FilteredGraph, ..) => self.approximate(scratch, plan, k, search),
-                _ => false,
-            };
-            counts += scratch.walker.counts;
-            if walked {
-                results.push(self.neighbors(&scratch.walker.pool, k));
-                continue;
-            }
+            walker.work.counts = Counts::default();
             if let (Plan::Codes, Some(coded)) = (plan, coded) {
-                counts += self.scan_codes(scratch, coded, (range.len(), k), search, &mut results);
-                continue;
+                self.scan_codes(scratch, coded, (range.len(), k), search, &mut results)?;
+            } else {
+                let found = match (plan, listed) {
+                    (Plan::Lists, Some(listed)) => self.scan(scratch, listed, k, search)?,
+                    (Plan::Graph | Plan::FilteredGraph, _) => self.approximate(scratch, plan, k, search)?,
+                    _ => false,
+                };
+                self.answer(scratch, found, (range.len(), k), search, &mut results)?;
             }
-            let Scratch { probes, pools, .. } = &mut *scratch;
-            counts.exact += range.len() as u64;
-            counts.distances += self.compare_all(space, &probes[..range.len()], k, search, pools);
-            results.extend(pools[..range.len()].iter().map(|pool| self.neighbors(pool, k)));
+            counts += scratch.walker.work.counts;
         }
         Ok((results, counts))
     }
 
-    /// Leaves the nearest `k` of all that may be results in the pool of each probe; how many were compared.
+    /// The results of the first `queries` probes: the walker's pool, if what was `found` there is enough for the only one,
+    /// or what comparing all gives.
+    pub(crate) fn answer(
+        &self,
+        scratch: &mut Scratch,
+        found: bool,
+        (queries, k): (usize, usize),
+        search: &Search<'_>,
+        results: &mut Vec<Neighbors>,
+    ) -> Result<(), Stopped> {
+        let Scratch { walker, probes, pools, .. } = scratch;
+        if found {
+            results.push(self.neighbors(&walker.pool, k));
+            return Ok(());
+        }
+        walker.work.counts.exact += queries as u64;
+        self.compare_all(&self.0.space, &probes[..queries], k, search, pools, &mut walker.work)?;
+        results.extend(pools[..queries].iter().map(|pool| self.neighbors(pool, k)));
+        Ok(())
+    }
+
+    /// Leaves the nearest `k` of all that may be results in the pool of each probe.
     fn compare_all<C: Compare>(
         &self,
         space: &C,
@@ -267,14 +302,21 @@ impl Reader {
         k: usize,
         search: &Search<'_>,
         pools: &mut Vec<Pool>,
-    ) -> u64 {
+        work: &mut Work,
+    ) -> Result<(), Stopped> {
         pools.resize_with(probes.len().max(pools.len()), Pool::default);
         let pools = &mut pools[..probes.len()];
         match (search.filter, self.0.deleted.count()) {
-            (Some(filter), _) => flat::search_among(space, probes, k, pools, filter.rows(), |_| true),
-            (None, 0) => flat::search(space, probes, k, pools, &Everything),
-            (None, _) => flat::search(space, probes, k, pools, &self.0.deleted),
+            (Some(filter), _) => {
+                flat::search_among(space, probes, k, pools, filter.rows(), |_| true, search.stop)?;
+                work.scanned(space, (filter.rows(), filter.matches()), probes.len());
+                return Ok(());
+            }
+            (None, 0) => flat::search(space, probes, k, pools, &Everything, search.stop)?,
+            (None, _) => flat::search(space, probes, k, pools, &self.0.deleted, search.stop)?,
         }
+        work.scanned(space, (0..space.len() as u32, space.len()), probes.len());
+        Ok(())
     }
 
     /// Answers the first `queries` probes by comparing all codes and ordering the best by the stored vectors.
@@ -285,7 +327,7 @@ impl Reader {
         (queries, k): (usize, usize),
         search: &Search<'_>,
         results: &mut Vec<Neighbors>,
-    ) -> Counts {
+    ) -> Result<(), Stopped> {
         let Scratch { walker, probes, pools, codes, floats, ids, keys, .. } = scratch;
         codes.resize_with(queries.max(codes.len()), CodeProbe::default);
         for (probe, code) in probes.iter().zip(&mut codes[..queries]) {
@@ -293,15 +335,15 @@ impl Reader {
             coded.coder.prepare(floats, code);
         }
         let wanted = candidates(k, search, coded.oversample());
-        walker.counts = Counts { codes: queries as u64, ..Counts::default() };
-        walker.counts.distances = self.compare_all(coded, &codes[..queries], wanted, search, pools);
+        walker.work.counts.codes += queries as u64;
+        self.compare_all(coded, &codes[..queries], wanted, search, pools, &mut walker.work)?;
         for (probe, pool) in probes.iter().zip(&pools[..queries]) {
             ids.clear();
             ids.extend(pool.entries().iter().map(|e| e.id()));
             self.rescore(walker, probe, ids, keys);
             results.push(self.neighbors(&walker.pool, k));
         }
-        walker.counts
+        Ok(())
     }
 
     /// Finds the nearest by the graph or the code for the first probe, in the walker's pool; whether they are `k`. If not
@@ -313,7 +355,7 @@ impl Reader {
         plan: Plan,
         k: usize,
         search: &Search<'_>,
-    ) -> bool {
+    ) -> Result<bool, Stopped> {
         let State { space, coded, .. } = &*self.0;
         let Scratch { walker, probes, codes, floats, ids, keys, .. } = scratch;
         let Some(coded) = coded else {
@@ -324,65 +366,21 @@ impl Reader {
         space.probe_floats(&probes[0], floats);
         coded.coder.prepare(floats, code);
         let wanted = candidates(k, search, coded.oversample());
-        if !self.walk(walker, coded, code, plan, (k, wanted), search) {
-            return false;
+        if !self.walk(walker, coded, code, plan, (k, wanted), search)? {
+            return Ok(false);
         }
         let best = &walker.pool.entries()[..wanted.min(walker.pool.entries().len())];
         ids.clear();
         ids.extend(best.iter().map(|e| e.id()));
         self.rescore(walker, &probes[0], ids, keys);
-        true
-    }
-
-    /// As [`approximate`](Self::approximate), by scanning lists.
-    pub(crate) fn scan(
-        &self,
-        scratch: &mut Scratch,
-        listed: &Listed,
-        k: usize,
-        search: &Search<'_>,
-        allowed: Allowed<'_>,
-    ) -> bool {
-        let space = &self.0.space;
-        let Scratch { walker, probes, lists, floats, ids, keys, .. } = scratch;
-        let matches = self.matches(search);
-        let nlist = listed.ivf.lists().len();
-        let few = plan::probes(space.len(), matches, k, search.nprobe, nlist);
-        let Some(mut nprobe) = few else { return false };
-        let usual = listed.candidates() as usize;
-        let want = if listed.exact() { k } else { candidates(k, search, usual) };
-        space.probe_floats(&probes[0], floats);
-        // Lists may be short, or what passes may lie in others: then more of them are scanned.
-        loop {
-            let query = (&probes[0], &floats[..]);
-            walker.counts.distances += listed.search(space, query, (nprobe, want), allowed, lists);
-            if lists.best.sorted().len() >= k {
-                break;
-            }
-            nprobe *= WIDER;
-            if nprobe >= nlist {
-                return false;
-            }
-        }
-        let best = lists.best.sorted();
-        if listed.exact() {
-            walker.pool.reset(want);
-            best.iter().for_each(|&entry| walker.pool.append(entry));
-            walker.pool.settle();
-        } else {
-            ids.clear();
-            ids.extend(best.iter().map(|e| e.id()));
-            self.rescore(walker, &probes[0], ids, keys);
-        }
-        walker.counts.lists += 1;
-        true
+        Ok(true)
     }
 
     /// Leaves `ids` in the walker's pool, ordered by the stored vectors.
-    fn rescore(&self, walker: &mut Walker, probe: &Probe, ids: &[u32], keys: &mut Vec<i32>) {
+    pub(crate) fn rescore(&self, walker: &mut Walker, probe: &Probe, ids: &[u32], keys: &mut Vec<i32>) {
         keys.resize(ids.len(), 0);
         self.0.space.keys_of(probe, ids, keys);
-        walker.counts.distances += ids.len() as u64;
+        walker.work.compared(&self.0.space, ids);
         walker.pool.reset(ids.len());
         ids.iter().zip(&*keys).for_each(|(&id, &key)| walker.pool.append(Entry::new(key, id)));
         walker.pool.settle();
@@ -398,7 +396,7 @@ impl Reader {
         plan: Plan,
         (k, wanted): (usize, usize),
         search: &Search<'_>,
-    ) -> bool {
+    ) -> Result<bool, Stopped> {
         let State { graph, deleted, .. } = &*self.0;
         let beam = match search.epsilon {
             // Squared where distances are.
@@ -408,25 +406,28 @@ impl Reader {
             }
             None => Beam::new(search.ef_search.max(wanted)),
         };
+        let beam = beam.until(search.stop);
+        let mut ended = true;
         match search.filter {
             Some(filter) if plan == Plan::FilteredGraph => {
                 let every = filter.matches().div_ceil(SAMPLES);
                 let samples: Vec<u32> = filter.rows().step_by(every).collect();
                 let budget = filter.matches() as u64;
-                if !walker.search_filtered(graph, space, probe, beam, filter, &samples, budget) {
-                    return false;
-                }
+                ended = walker.search_filtered(graph, space, probe, beam, filter, &samples, budget);
             }
             Some(filter) => walker.search(graph, space, probe, beam, filter),
             None if deleted.count() == 0 => walker.search(graph, space, probe, beam, &Everything),
             None => walker.search(graph, space, probe, beam, deleted),
         }
-        let found = walker.pool.entries().len() >= k;
-        match plan {
-            Plan::FilteredGraph => walker.counts.filtered_graph += u64::from(found),
-            _ => walker.counts.graph += u64::from(found),
+        if walker.stopped {
+            return Err(Stopped);
         }
-        found
+        let found = ended && walker.pool.entries().len() >= k;
+        match plan {
+            Plan::FilteredGraph => walker.work.counts.filtered_graph += u64::from(found),
+            _ => walker.work.counts.graph += u64::from(found),
+        }
+        Ok(found)
     }
 
     /// Checks a search without running it; the number of queries.

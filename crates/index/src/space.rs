@@ -5,6 +5,7 @@
 
 use crate::error::VectorError;
 use crate::memory::{Column, FileBytes, Growth, OutOfMemory};
+use crate::record::{Region, RowRead};
 use crate::vectors::{Dtype, Metric, Vectors};
 use half::slice::HalfFloatSliceExt;
 use lanewise_kernels::{ALIGN, Kernel, Kernels, Rows, bf16, f16};
@@ -28,6 +29,8 @@ pub(crate) trait Compare: Sync {
     fn distance(&self, key: i32) -> f32;
     /// How distances are measured.
     fn metric(&self) -> Metric;
+    /// What comparing a member reads.
+    fn reads(&self) -> RowRead;
 
     /// How much nearer than to the new vector a neighbour must be to a chosen one to be left out, as a factor on
     /// [`distance`](Self::distance): Vamana's α, squared where distances are squares (L2; cosine, whose distance is half
@@ -69,7 +72,7 @@ pub(crate) struct Space {
 
 /// A vector made ready to be compared with stored ones: padded like a row, normalised if the metric is cosine. Floats of
 /// 16 bits are met by floats of 32.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Probe {
     words: Vec<[u32; ALIGN / 4]>,
     correction: i32,
@@ -533,6 +536,11 @@ impl Compare for Space {
 
     fn metric(&self) -> Metric {
         self.metric
+    }
+
+    #[inline]
+    fn reads(&self) -> RowRead {
+        RowRead { region: Region::Vectors, row: self.stride, norm: if self.corrected() { 4 } else { 0 } }
     }
 }
 

@@ -140,6 +140,7 @@ fn search(py: Python<'_>, error: &SearchError) -> PyErr {
         SearchError::Get(GetError::Memory(_)) => PyMemoryError::new_err(message),
         SearchError::TargetRecall => argument(py, "target_recall", message),
         SearchError::Filter => argument(py, "filter", message),
+        SearchError::Partials | SearchError::Stopped => class(py, "Error", (message,)),
         SearchError::Epsilon | SearchError::EpsilonOfInnerProduct => argument(py, "epsilon", message),
     }
 }

@@ -303,19 +303,12 @@ impl Coder {
         self.rabitq().encode_residual(residual, row);
     }
 
-    /// Makes a query ready for the rows of one centre: by its rotated difference from it, and a `base` of 0; for inner
-    /// products by itself, rotated, and the negated product with the centre (further centres take `set_base`).
-    pub(crate) fn prepare_residual(&self, residual: &[f32], base: f32, probe: &mut CodeProbe) {
+    /// Makes a query ready for the rows of one centre: by its rotated difference from it; for inner
+    /// products by itself, rotated, and what [`keys_of_list`](Self::keys_of_list) is told of each centre.
+    pub(crate) fn prepare_residual(&self, residual: &[f32], probe: &mut CodeProbe) {
         assert_eq!(residual.len(), self.dim);
         let (query, _) = probe.parts(self.stride * self.query_bytes());
         probe.terms = self.rabitq().prepare_residual(residual, query);
-        probe.terms.a += base;
-    }
-
-    /// For inner products: moves a query to another centre, with which it has the negated product `base`.
-    pub(crate) fn set_base(&self, base: f32, probe: &mut CodeProbe) {
-        debug_assert_eq!(self.metric, Metric::InnerProduct);
-        probe.terms.a = base;
     }
 
     /// Keys of the distances between `probe` and each of `ids` of `count` rows, in order.
@@ -353,7 +346,26 @@ impl Coder {
         first: usize,
         keys: &mut [i32],
     ) {
-        let (query, stride) = (probe.query(), self.stride);
+        self.keys_in_order((probe.query(), probe.terms), rows, count, first, keys);
+    }
+
+    /// As `keys_from`, of all `rows`, which are of a centre with which the query has the negated product `base` (inner
+    /// products); of the centre that the query was made ready for, without.
+    pub(crate) fn keys_of_list(&self, probe: &CodeProbe, base: Option<f32>, rows: &[u8], keys: &mut [i32]) {
+        let terms = Terms { a: base.unwrap_or(probe.terms.a), ..probe.terms };
+        self.keys_in_order((probe.query(), terms), rows, keys.len(), 0, keys);
+    }
+
+    #[inline]
+    fn keys_in_order(
+        &self,
+        (query, terms): (&[u8], Terms),
+        rows: &[u8],
+        count: usize,
+        first: usize,
+        keys: &mut [i32],
+    ) {
+        let stride = self.stride;
         match self.code {
             Code::None | Code::Pq4 | Code::I8 => {
                 self.kernels.dot_i8.rows(signed(query), Rows::new(rows, stride, count, stride), first, keys);
@@ -370,7 +382,7 @@ impl Coder {
                 self.kernels.dot_u4bits.rows(query, Rows::new(rows, stride, count, stride), first, keys);
             }
         }
-        self.finish(probe.terms, rows, keys, |i| first + i);
+        self.finish(terms, rows, keys, |i| first + i);
     }
 
     /// Makes keys of what the kernels gave; `row` says which row an entry is of.

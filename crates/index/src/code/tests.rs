@@ -511,15 +511,16 @@ fn residuals_of_lists() {
         let q = &x[..dim];
         let mut probe = CodeProbe::new();
         coder.rotate(q, &mut residual);
+        let mut base = None;
         if metric == Metric::L2 {
             residual.iter_mut().zip(&rotated).for_each(|(x, c)| *x -= c);
-            coder.prepare_residual(&residual, 0.0, &mut probe);
+            coder.prepare_residual(&residual, &mut probe);
         } else {
-            coder.prepare_residual(&residual, 0.0, &mut probe);
-            coder.set_base(distance(metric, q, &centre) as f32, &mut probe);
+            coder.prepare_residual(&residual, &mut probe);
+            base = Some(distance(metric, q, &centre) as f32);
         }
         let mut keys = vec![0; count];
-        coder.keys_from(&probe, &rows, count, 0, &mut keys);
+        coder.keys_of_list(&probe, base, &rows, &mut keys);
         let (mut error, mut size) = (0.0, 0.0);
         for (x, &key) in x.chunks_exact(dim).zip(&keys).skip(1) {
             let truth = distance(metric, q, x);

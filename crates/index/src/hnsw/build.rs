@@ -126,8 +126,8 @@ pub(crate) fn link<C: Compare>(
     let mut counts = Counts::default();
     for builder in builders {
         let builder = builder.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        counts.hops += builder.walker.counts.hops;
-        counts.distances += builder.walker.counts.distances + builder.selector.distances;
+        counts.hops += builder.walker.work.counts.hops;
+        counts.distances += builder.walker.work.counts.distances + builder.selector.distances;
     }
     (done, counts)
 }

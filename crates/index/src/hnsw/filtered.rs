@@ -25,14 +25,14 @@ impl Walker {
         graph: &Graph,
         space: &C,
         probe: &C::Probe,
-        beam: Beam,
+        beam: Beam<'_>,
         accept: &A,
         samples: &[u32],
         budget: u64,
     ) -> bool {
         let base = graph.base();
         let entrance = self.entrance(graph, space, probe);
-        let before = self.counts.distances;
+        let before = self.work.counts.distances;
         let mut reads = 0;
         self.start(&base, samples, beam);
         if self.visited.insert(entrance) && accept.accepts(entrance) {
@@ -43,9 +43,9 @@ impl Walker {
         // The entrance leads on even where it fails the filter.
         let mut member = entrance;
         loop {
-            self.counts.hops += 1;
+            self.work.counts.hops += 1;
             reads += self.gather_two_hops(&base, member, accept, 2 * graph.m);
-            if self.counts.distances - before + reads > budget {
+            if self.work.counts.distances - before + reads > budget {
                 return false;
             }
             self.compare(&base, space, probe);
@@ -66,6 +66,7 @@ impl Walker {
         accept: &A,
         most: usize,
     ) -> u64 {
+        self.work.links(layer, member);
         self.members.clear();
         self.failing.clear();
         for other in links(layer, member) {
@@ -82,6 +83,7 @@ impl Walker {
                 prefetch(layer.links_at(ahead));
                 prefetch(layer.links_at(ahead).wrapping_add(16));
             }
+            self.work.links(layer, self.failing[i]);
             for other in links(layer, self.failing[i]) {
                 // Those that fail stay unmet: they may yet be some accepted member's own neighbours.
                 if accept.accepts(other) && self.visited.insert(other) {

@@ -9,6 +9,7 @@
 //! reader's view does not have: readers pass over those, so what they do visit was published with their view.
 
 use crate::memory::{Column, Growth, OutOfMemory};
+use crate::record::Region;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// No link.
@@ -37,12 +38,16 @@ pub(crate) trait Layer {
     fn members(&self) -> usize;
     /// The links of `member`, up to the first `NONE`.
     fn links(&self, member: u32) -> &[AtomicU32];
+    /// Where in the layer's array the links start.
+    fn links_from(&self, member: u32) -> usize;
     /// Where in memory the links start, for prefetching.
     fn links_at(&self, member: u32) -> *const AtomicU32;
     /// The vector of `member`.
     fn vector(&self, member: u32) -> u32;
     /// Whether members are vectors, so that `vector` need not be called.
     const IS_BASE: bool;
+    /// The array that the links are in.
+    const REGION: Region;
 }
 
 /// The members that `member` is linked with, of those that the layer's view has.
@@ -57,17 +62,22 @@ pub(crate) struct Base<'a>(&'a [AtomicU32], usize);
 
 impl Layer for Base<'_> {
     const IS_BASE: bool = true;
+    const REGION: Region = Region::Links;
 
     fn members(&self) -> usize {
         self.0.len() / self.1
     }
     #[inline]
     fn links(&self, member: u32) -> &[AtomicU32] {
-        &self.0[member as usize * self.1..][..self.1]
+        &self.0[self.links_from(member)..][..self.1]
+    }
+    #[inline]
+    fn links_from(&self, member: u32) -> usize {
+        member as usize * self.1
     }
     #[inline]
     fn links_at(&self, member: u32) -> *const AtomicU32 {
-        self.0.as_ptr().wrapping_add(member as usize * self.1)
+        self.0.as_ptr().wrapping_add(self.links_from(member))
     }
     #[inline]
     fn vector(&self, member: u32) -> u32 {
@@ -82,17 +92,22 @@ pub(crate) struct Upper<'a> {
 
 impl Layer for Upper<'_> {
     const IS_BASE: bool = false;
+    const REGION: Region = Region::UpperLinks;
 
     fn members(&self) -> usize {
         self.graph.pilots.len()
     }
     #[inline]
     fn links(&self, member: u32) -> &[AtomicU32] {
-        &self.graph.upper[self.graph.block(member, self.layer)..][..self.graph.m]
+        &self.graph.upper[self.links_from(member)..][..self.graph.m]
+    }
+    #[inline]
+    fn links_from(&self, member: u32) -> usize {
+        self.graph.block(member, self.layer)
     }
     #[inline]
     fn links_at(&self, member: u32) -> *const AtomicU32 {
-        self.graph.upper.as_ptr().wrapping_add(self.graph.block(member, self.layer))
+        self.graph.upper.as_ptr().wrapping_add(self.links_from(member))
     }
     #[inline]
     fn vector(&self, member: u32) -> u32 {

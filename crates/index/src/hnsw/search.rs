@@ -3,28 +3,36 @@
 use super::graph::{Graph, Layer, NONE, links};
 use crate::filter::Accept;
 use crate::pool::{Entry, Pool};
-use crate::search::Counts;
+use crate::record::Work;
 use crate::space::Compare;
+use crate::stop::Stop;
 use crate::visited::Visited;
 
 /// How many candidates a walk keeps, and when it ends before all of them are expanded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Beam {
+pub(crate) struct Beam<'a> {
     ef: usize,
     /// The walk ends at the first candidate farther than `factor` times the `k`-th nearest so far (distance-adaptive
     /// beam search, Al-Jazzazi et al., arXiv 2505.15636; NGT's ε).
     early: Option<(usize, f32)>,
+    /// Asked before each expansion whether to give up.
+    stop: Option<Stop<'a>>,
 }
 
-impl Beam {
+impl<'a> Beam<'a> {
     /// The nearest `ef`, all of them expanded.
-    pub(crate) fn new(ef: usize) -> Beam {
-        Beam { ef, early: None }
+    pub(crate) fn new(ef: usize) -> Beam<'a> {
+        Beam { ef, early: None, stop: None }
     }
 
     /// The nearest `ef` at most, expanded up to `factor` times the distance of the `k`-th nearest.
-    pub(crate) fn adaptive(ef: usize, k: usize, factor: f32) -> Beam {
-        Beam { ef, early: Some((k, factor)) }
+    pub(crate) fn adaptive(ef: usize, k: usize, factor: f32) -> Beam<'a> {
+        Beam { ef, early: Some((k, factor)), stop: None }
+    }
+
+    /// The same, given up when `stop` says so.
+    pub(crate) fn until(self, stop: Option<Stop<'a>>) -> Beam<'a> {
+        Beam { stop, ..self }
     }
 
     /// The distance beyond which nothing is expanded, given the nearest so far. It only ever falls.
@@ -50,7 +58,9 @@ pub(crate) struct Walker {
     pub(super) failing: Vec<u32>,
     vectors: Vec<u32>,
     keys: Vec<i32>,
-    pub(crate) counts: Counts,
+    pub(crate) work: Work,
+    /// Whether the walk of the base layer was given up.
+    pub(crate) stopped: bool,
 }
 
 impl Walker {
@@ -73,8 +83,7 @@ impl Walker {
             self.visited.reset(view.members());
             self.visited.insert(pilot);
             loop {
-                self.counts.hops += 1;
-                self.gather(&view, pilot);
+                self.expand(&view, pilot);
                 self.compare(&view, space, probe);
                 let nearest = self.keys.iter().zip(&self.members).map(|(&key, &n)| Entry::new(key, n)).min();
                 match nearest.filter(|e| (e.key(), e.id()) < (best, pilot)) {
@@ -89,13 +98,15 @@ impl Walker {
     fn key<C: Compare>(&mut self, space: &C, probe: &C::Probe, vector: u32) -> i32 {
         let mut key = [0];
         space.keys_of(probe, &[vector], &mut key);
-        self.counts.distances += 1;
+        self.work.compared(space, &[vector]);
         key[0]
     }
 
     /// The members linked to `member` that this search has not met yet, into `self.members`.
     #[inline]
-    pub(super) fn gather<L: Layer>(&mut self, layer: &L, member: u32) {
+    fn expand<L: Layer>(&mut self, layer: &L, member: u32) {
+        self.work.counts.hops += 1;
+        self.work.links(layer, member);
         self.members.clear();
         self.visited.insert_all(links(layer, member), layer.links(member).len(), &mut self.members);
     }
@@ -104,13 +115,14 @@ impl Walker {
     #[inline]
     pub(super) fn compare<L: Layer, C: Compare>(&mut self, layer: &L, space: &C, probe: &C::Probe) {
         self.keys.resize(self.members.len(), 0);
-        self.counts.distances += self.members.len() as u64;
         if L::IS_BASE {
             space.keys_of(probe, &self.members, &mut self.keys);
+            self.work.compared(space, &self.members);
         } else {
             self.vectors.clear();
             self.vectors.extend(self.members.iter().map(|&n| layer.vector(n)));
             space.keys_of(probe, &self.vectors, &mut self.keys);
+            self.work.compared(space, &self.vectors);
         }
     }
 
@@ -122,7 +134,7 @@ impl Walker {
         space: &C,
         probe: &C::Probe,
         starts: &[u32],
-        beam: Beam,
+        beam: Beam<'_>,
         accept: &A,
     ) {
         self.start(layer, starts, beam);
@@ -130,8 +142,7 @@ impl Walker {
             self.compare(layer, space, probe);
             self.keep(space, beam, accept);
             let Some(next) = self.next(space, beam, A::ALL) else { return };
-            self.counts.hops += 1;
-            self.gather(layer, next);
+            self.expand(layer, next);
             if !self.hidden.is_empty() {
                 self.lead_on(layer, space, next);
             }
@@ -167,7 +178,8 @@ impl Walker {
         }
     }
 
-    pub(super) fn start<L: Layer>(&mut self, layer: &L, starts: &[u32], beam: Beam) {
+    pub(super) fn start<L: Layer>(&mut self, layer: &L, starts: &[u32], beam: Beam<'_>) {
+        self.stopped = false;
         self.pool.reset(beam.ef);
         self.detours.reset(usize::MAX);
         self.visited.reset(layer.members());
@@ -184,7 +196,7 @@ impl Walker {
 
     /// Keeps those of `self.members`, whose keys are known, that are near enough to be results or to lead to some.
     #[inline]
-    pub(super) fn keep<C: Compare, A: Accept>(&mut self, space: &C, beam: Beam, accept: &A) {
+    pub(super) fn keep<C: Compare, A: Accept>(&mut self, space: &C, beam: Beam<'_>, accept: &A) {
         let limit = beam.limit(space, self.pool.entries());
         for (&key, &member) in self.keys.iter().zip(&self.members) {
             if limit < f32::INFINITY && space.distance(key) > limit {
@@ -198,9 +210,13 @@ impl Walker {
         }
     }
 
-    /// The member to be expanded next, if any is worth it.
+    /// The member to be expanded next, if any is worth it and nobody says stop.
     #[inline]
-    pub(super) fn next(&mut self, space: &impl Compare, beam: Beam, all: bool) -> Option<u32> {
+    pub(super) fn next(&mut self, space: &impl Compare, beam: Beam<'_>, all: bool) -> Option<u32> {
+        if beam.stop.is_some_and(Stop::says_so) {
+            self.stopped = true;
+            return None;
+        }
         let next = if all {
             self.pool.pop()?
         } else {
@@ -233,7 +249,7 @@ impl Walker {
         graph: &Graph,
         space: &C,
         probe: &C::Probe,
-        beam: Beam,
+        beam: Beam<'_>,
         accept: &A,
     ) {
         let start = self.entrance(graph, space, probe);

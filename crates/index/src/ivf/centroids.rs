@@ -75,6 +75,13 @@ struct Assigner {
     near: Vec<Near>,
 }
 
+impl Choice {
+    /// The lists whose centroids were compared by their rows.
+    pub(super) fn compared(&self) -> &[u32] {
+        &self.ids
+    }
+}
+
 impl Centroids {
     /// `vectors` row after row; `origin` is the mean of the vectors they are means of.
     pub(super) fn new(
@@ -240,6 +247,15 @@ impl Centroids {
         let round = |x: f32| (x * inverse + 12_582_912.0).to_bits() as i8;
         code.extend(query.iter().zip(&self.origin).map(value).map(round));
         unit * self.unit
+    }
+
+    /// Bytes of the codes, and of codes and rows: what queries read of centroids.
+    pub(crate) fn rows_from(&self) -> usize {
+        self.codes.len()
+    }
+
+    pub(crate) fn scanned_bytes(&self) -> u64 {
+        (self.codes.len() + self.len() * floats::row_bytes(self.dim)) as u64
     }
 
     pub(crate) fn owned_bytes(&self) -> usize {

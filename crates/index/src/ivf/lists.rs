@@ -46,6 +46,14 @@ impl Form {
         }
     }
 
+    /// Bytes of codes and biases that a scan of a list of `vectors` reads.
+    pub(crate) fn scanned_bytes(self, vectors: usize) -> u64 {
+        match self {
+            Form::Rows { stride } => (vectors * stride) as u64,
+            Form::Blocks { runs } => (vectors.div_ceil(BLOCK) * 16 * runs + 2 * vectors) as u64,
+        }
+    }
+
     /// Bytes of one vector's code outside of a list: a byte for each run.
     pub(crate) fn code_bytes(self) -> usize {
         match self {

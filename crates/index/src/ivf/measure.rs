@@ -91,7 +91,7 @@ fn build_and_search() {
                     ivf.probe(q, nprobe, &mut probe);
                     best.reset(want);
                     for i in 0..probe.lists().len() {
-                        let allowed = Allowed { rows: count, bitmap: None };
+                        let allowed = Allowed { rows: count, which: Which::All };
                         ivf.scan(&probe, i, &mut |_, _, _| {}, allowed, &mut scratch, &mut best);
                     }
                     ids.clear();

@@ -21,7 +21,6 @@ mod lists;
 mod measure;
 mod parameters;
 mod pq;
-#[cfg_attr(not(test), expect(dead_code, reason = "several workers of one query come with the scheduler"))]
 mod scan;
 mod stored;
 #[cfg(test)]
@@ -37,8 +36,8 @@ use lanewise_kernels::{BLOCK, Kernels};
 pub(crate) use lists::{Form, Lists};
 use parameters::ParameterError;
 use pq::{Codebook, Tables};
-pub(crate) use scan::{Allowed, Best, ScanScratch};
-use std::ops::ControlFlow;
+pub(crate) use scan::{Allowed, Best, ScanScratch, Which};
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 pub(crate) use stored::{Packed, Sections};
 
@@ -135,6 +134,11 @@ impl ListProbe {
     /// The lists to be scanned, nearest first.
     pub(crate) fn lists(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.choice.lists.iter().map(|&(_, list)| list)
+    }
+
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.choice.lists.len()
     }
 
     /// The `i`th of them.
@@ -324,6 +328,14 @@ impl Ivf {
         if let Some(book) = &self.book {
             book.prepare(query, probe.choice.lists[0].0, &mut probe.tables);
         }
+    }
+
+    /// What `probe` read of the centroids: where their codes lie, if these were compared, and the bytes of the rows of
+    /// those that were compared again.
+    pub(crate) fn choice_reads<'a>(&self, probe: &'a ListProbe) -> (Range<usize>, usize, &'a [u32]) {
+        let ids = probe.choice.compared();
+        let codes = if ids.len() < self.lists.len() { self.centroids.rows_from() } else { 0 };
+        (0..codes, floats::row_bytes(self.centroids.dim()), ids)
     }
 
     /// Scans the `i`th list of `probe` into `best`: one step, for any thread. `keys(list, codes, keys)` gives the keys of

@@ -7,6 +7,7 @@
 
 use super::lists::{Form, List, Part};
 use super::pq::Tables;
+use crate::filter::bit;
 use crate::pool::{Entry, IDS};
 use crate::space::{float_of, key_of};
 use lanewise_kernels::{BLOCK, Scan};
@@ -65,8 +66,8 @@ impl Best {
     }
 
     /// Takes in what another has found.
-    pub(crate) fn merge(&mut self, other: &Best) {
-        other.entries.iter().for_each(|&entry| {
+    pub(crate) fn merge(&mut self, others: &[Entry]) {
+        others.iter().for_each(|&entry| {
             self.push(entry);
         });
     }
@@ -84,18 +85,28 @@ impl Best {
 pub(crate) struct Allowed<'a> {
     /// Rows from this one on are not in the reader's view yet.
     pub(crate) rows: usize,
-    /// A bit for each row that counts; `None`: all do. Rows beyond its end do not.
-    pub(crate) bitmap: Option<&'a [u64]>,
+    /// Which of these count.
+    pub(crate) which: Which<'a>,
+}
+
+/// Sets of rows, as a bit for each; rows beyond the end of the words have none.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Which<'a> {
+    #[default]
+    All,
+    In(&'a [u64]),
+    NotIn(&'a [u64]),
 }
 
 impl Allowed<'_> {
     #[inline]
     pub(crate) fn has(&self, row: u32) -> bool {
-        let row = row as usize;
-        row < self.rows.min(IDS)
-            && self
-                .bitmap
-                .is_none_or(|bits| bits.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1))
+        (row as usize) < self.rows.min(IDS)
+            && match self.which {
+                Which::All => true,
+                Which::In(words) => bit(words, row),
+                Which::NotIn(words) => !bit(words, row),
+            }
     }
 }
 

@@ -173,7 +173,7 @@ fn exact_keys(dtype: Dtype, metric: Metric) -> bool {
 #[test]
 fn counted_work_is_what_was_committed() {
     let mut report = String::from(
-        "# dtype metric: hops and distances of the build; ef: recall@10, hops and distances a query\n",
+        "# dtype metric: hops and distances of the build; ef: recall@10, hops, distances and bytes a query\n",
     );
     for (dtype, metric) in SPACES.into_iter().filter(|(dtype, metric)| exact_keys(*dtype, *metric)) {
         let data = Data::clustered(dtype, 64, 3000, 61);
@@ -192,8 +192,8 @@ fn counted_work_is_what_was_committed() {
                 index.search(queries.vectors(), &Search::new(10).ef(ef), &mut Scratch::default()).unwrap();
             let recall = recall(&found, &exact);
             let per = |n: u64| n as f64 / 100.0;
-            let (hops, distances) = (per(counts.hops), per(counts.distances));
-            writeln!(report, "  {ef}: {recall:.3} {hops:.2} {distances:.2}").unwrap();
+            let (hops, distances, bytes) = (per(counts.hops), per(counts.distances), per(counts.bytes));
+            writeln!(report, "  {ef}: {recall:.3} {hops:.2} {distances:.2} {bytes:.0}").unwrap();
         }
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/counted_work.txt");

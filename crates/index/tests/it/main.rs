@@ -10,4 +10,5 @@ mod filters;
 mod graph;
 mod lists;
 mod reach;
+mod steps;
 mod tuning;

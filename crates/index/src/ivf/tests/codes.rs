@@ -111,7 +111,7 @@ fn estimates_are_distances_in_the_mean() {
                 &probe,
                 i,
                 &mut |_, _, _| {},
-                Allowed { rows: count, bitmap: None },
+                Allowed { rows: count, which: Which::All },
                 &mut scratch,
                 &mut best,
             );

@@ -62,7 +62,7 @@ proptest! {
         let mut draws = kmeans::Draws(seed);
         let bitmap: Vec<u64> = (0..count.div_ceil(64)).map(|_| (0..keep).fold(!0, |w, _| w & draws.below(usize::MAX) as u64)).collect();
         // The reader's view ends before the last rows.
-        let allowed = Allowed { rows: count - 10, bitmap: Some(&bitmap) };
+        let allowed = Allowed { rows: count - 10, which: Which::In(&bitmap) };
         for query in unit(clustered(3, DIM, 30, seed), DIM).chunks(DIM) {
             ivf.probe(query, nprobe, &mut probe);
             prop_assert_eq!(probe.lists().len(), nprobe.min(8));
@@ -84,7 +84,7 @@ proptest! {
             let mut best = Best::default();
             best.reset(want);
             part.iter().for_each(|&e| { best.push(e); });
-            whole.merge(&best);
+            whole.merge(best.sorted());
         }
         let mut expected = entries.clone();
         expected.sort_unstable();
@@ -113,7 +113,7 @@ fn parameters_come_back() {
                 };
                 again.lists().list(list).extend(all.len(), &mut fill).unwrap();
             }
-            let allowed = Allowed { rows: 600, bitmap: None };
+            let allowed = Allowed { rows: 600, which: Which::All };
             if let ListCode::Pq4 { .. } = code {
                 let query = &vectors[..DIM];
                 assert_eq!(
@@ -192,7 +192,7 @@ fn neighbours_are_found() {
         let (vectors, queries) = all.split_at(count * DIM);
         let params = Params { metric, dim: DIM, nlist: 48, code: ListCode::Pq4 { runs: 8 }, seed: 1 };
         let ivf = build(params, vectors, 2);
-        let allowed = Allowed { rows: count, bitmap: None };
+        let allowed = Allowed { rows: count, which: Which::All };
         let recall = |nprobe, want| {
             let mut found = 0;
             for query in queries.chunks(DIM) {
@@ -230,7 +230,7 @@ fn inserted_is_found_and_dropped_is_gone() {
     let source = Dense { vectors: rest, dim: DIM };
     assert!(ivf.assign(&source, 0, &mut lists, &Workers(2), &mut go));
     let mut probe = ListProbe::default();
-    let allowed = Allowed { rows: 2000, bitmap: None };
+    let allowed = Allowed { rows: 2000, which: Which::All };
     for (i, vector) in rest.chunks(DIM).enumerate() {
         let row = 1900 + i as u32;
         let before = ivf.lists().list(lists[i] as usize).len();
@@ -270,7 +270,7 @@ fn rows_are_scanned_by_the_callers_keys() {
                 *key = key_of(distance(Metric::L2, query, &vectors[row * DIM..][..DIM]) as f32);
             }
         };
-        ivf.scan(&probe, i, &mut keys, Allowed { rows: 1000, bitmap: None }, &mut scratch, &mut best);
+        ivf.scan(&probe, i, &mut keys, Allowed { rows: 1000, which: Which::All }, &mut scratch, &mut best);
     }
     let mut expected: Vec<usize> = (0..1000).collect();
     expected
