@@ -11,4 +11,6 @@ pub mod generate;
 pub mod lowlevel;
 pub mod measure;
 pub mod recall;
+pub mod requests;
+pub mod tables;
 pub mod truth;

@@ -4,6 +4,7 @@ mod atomics;
 mod converting;
 mod files;
 mod hostile;
+mod tables;
 mod truth;
 
 use lanewise_bench::dataset::{self, DatasetError, Matrix};
