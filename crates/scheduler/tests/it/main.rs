@@ -2,3 +2,6 @@
 
 mod placement;
 mod policies;
+mod running;
+mod storm;
+mod together;
