@@ -5,9 +5,8 @@
 //! to stop.
 
 use crate::sync::{AtomicBool, Mutex, Ordering};
-use crate::task::{Body, Context, Place, Trip, attempt, message};
+use crate::task::{Body, Context, Place, Trip, attempt, call};
 use crate::ticket::{Answer, Failure, Promise};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 
 pub(crate) struct Fan<P, T, E, M> {
@@ -18,10 +17,7 @@ pub(crate) struct Fan<P, T, E, M> {
     end: Mutex<Option<(Promise<T>, M)>>,
 }
 
-impl<P, T, E, M> Fan<P, T, E, M>
-where
-    M: FnOnce(Vec<P>) -> T,
-{
+impl<P, T, E, M> Fan<P, T, E, M> {
     pub(crate) fn new(tasks: usize, each: E, merge: M, promise: Promise<T>) -> Self {
         Fan {
             each,
@@ -41,7 +37,10 @@ where
     }
 
     /// All tasks are done.
-    fn finish(self, last: &Place<'_>) {
+    fn finish<S: Default>(self, last: &Place<'_>, scratch: &mut Option<S>)
+    where
+        M: FnOnce(Vec<P>, &mut S, &Context<'_>) -> (T, u64),
+    {
         let Some((promise, merge)) = self.end.into_inner().unwrap_or_else(PoisonError::into_inner) else {
             return;
         };
@@ -50,7 +49,7 @@ where
         // None is missing, since a failure would have taken `end`.
         let Some(partials) = partials.collect::<Option<Vec<_>>>() else { return };
         let farthest = partials.iter().map(|partial| partial.trip.stolen).max();
-        let trip = Trip {
+        let mut trip = Trip {
             worker: last.worker,
             chiplet: last.chiplet,
             waited_ns: partials.iter().map(|partial| partial.trip.waited_ns).max().unwrap_or(0),
@@ -59,15 +58,17 @@ where
             stolen: farthest.unwrap_or(last.stolen),
         };
         let values = partials.into_iter().map(|partial| partial.value).collect();
-        let merged = catch_unwind(AssertUnwindSafe(|| merge(values)));
-        promise.answer(match merged {
-            Ok(value) => Ok(Answer { value, trip }),
-            Err(panic) => {
-                last.counters.panicked_elsewhere();
-                Err(Failure::Panicked(message(panic)))
-            }
-        });
+        let merged =
+            call(last, promise.cancelled(), scratch, |scratch, context| merge(values, scratch, context));
+        trip.ran_ns += last.clock.now_ns() - last.end_ns.get();
         last.end_ns.set(last.clock.now_ns());
+        if matches!(merged, Err(Failure::Panicked(_))) {
+            last.counters.panicked_elsewhere();
+        }
+        promise.answer(merged.map(|(value, bytes)| {
+            trip.bytes += bytes;
+            Answer { value, trip }
+        }));
     }
 }
 
@@ -80,7 +81,7 @@ pub(crate) struct Part<P, T, E, M> {
 impl<S: Default, P: Send, T: Send, E, M> Body<S> for Part<P, T, E, M>
 where
     E: Fn(usize, &mut S, &Context<'_>) -> (P, u64) + Send + Sync,
-    M: FnOnce(Vec<P>) -> T + Send,
+    M: FnOnce(Vec<P>, &mut S, &Context<'_>) -> (T, u64) + Send,
 {
     fn run(self: Box<Self>, place: &Place<'_>, scratch: &mut Option<S>) {
         let Part { fan, index } = *self;
@@ -92,7 +93,7 @@ where
             Err(why) => fan.fail(why),
         }
         if let Some(fan) = Arc::into_inner(fan) {
-            fan.finish(place);
+            fan.finish(place, scratch);
         }
     }
 }

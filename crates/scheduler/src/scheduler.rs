@@ -189,7 +189,7 @@ impl<S: Default + 'static> Scheduler<S> {
     }
 
     /// Runs `each(i, ..)` where `ids[i]` is at home, for all `ids`, and gives what they returned, in the order of `ids`, to
-    /// `merge`, on the worker that finishes last. All go by the same mapping. The first that fails answers for all, and
+    /// `merge`, on the worker that finishes last (with the bytes that it touched as any task). All go by the same mapping. The first that fails answers for all, and
     /// the others stop.
     ///
     /// # Errors
@@ -205,10 +205,11 @@ impl<S: Default + 'static> Scheduler<S> {
         P: Send + 'static,
         T: Send + 'static,
         E: Fn(usize, &mut S, &Context<'_>) -> (P, u64) + Send + Sync + 'static,
-        M: FnOnce(Vec<P>) -> T + Send + 'static,
+        M: FnOnce(Vec<P>, &mut S, &Context<'_>) -> (T, u64) + Send + 'static,
     {
         let Some((&last, before)) = ids.split_last() else {
-            return self.submit(MappingId(0), timeout, move |_, _| (merge(Vec::new()), 0));
+            return self
+                .submit(MappingId(0), timeout, move |scratch, context| merge(Vec::new(), scratch, context));
         };
         let (promise, ticket) = ticket();
         let stop = promise.cancelled().clone();

@@ -5,13 +5,13 @@
 pub(crate) use loom::{
     cell::UnsafeCell,
     sync::Mutex,
-    sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering, fence},
+    sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     thread::{Thread, current, park, yield_now},
 };
 #[cfg(not(loom))]
 pub(crate) use std::{
     sync::Mutex,
-    sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering, fence},
+    sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     thread::{Thread, current, park, yield_now},
 };
 

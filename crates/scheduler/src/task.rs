@@ -4,7 +4,7 @@
 use crate::clock::{Clock, NEVER};
 use crate::counters::{Counters, Ran};
 use crate::policy::MappingId;
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::ticket::{Answer, Failure, Promise};
 use lanewise_topology::ChipletId;
 use std::any::Any;
@@ -48,39 +48,39 @@ pub struct Trip {
 pub struct Context<'a> {
     place: &'a Place<'a>,
     cancelled: &'a AtomicBool,
-    asked: Cell<u32>,
-    /// Why it should stop, once [`Context::stopped`] has said so.
-    stopped: Cell<Option<Stop>>,
+    asked: AtomicU32,
+    /// Why it should stop, once [`Context::stopped`] has said so. Relaxed, as all here: one thread asks as a rule, and if
+    /// several do, each finds out for itself.
+    stopped: AtomicU32,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Stop {
-    Cancelled,
-    Late,
-}
+const GO_ON: u32 = 0;
+const CANCELLED: u32 = 1;
+const LATE: u32 = 2;
 
 impl Context<'_> {
     /// Whether to give up: the ticket was cancelled, or the time is over. To be asked between expansions of nodes and
     /// between lists: it costs one load, and every 32nd time the clock. Once true it stays true, and the answer is the
     /// failure, whatever the task returns.
     pub fn stopped(&self) -> bool {
-        if self.stopped.get().is_some() {
+        if self.stopped.load(Ordering::Relaxed) != GO_ON {
             return true;
         }
-        if self.cancelled.load(Ordering::Relaxed) {
-            self.stopped.set(Some(Stop::Cancelled));
-            return true;
-        }
-        self.asked.set(self.asked.get().wrapping_add(1));
+        let asked = self.asked.load(Ordering::Relaxed).wrapping_add(1);
+        self.asked.store(asked, Ordering::Relaxed);
         let deadline = self.place.deadline_ns;
-        if deadline != NEVER
-            && self.asked.get().is_multiple_of(CLOCK_EVERY)
+        let why = if self.cancelled.load(Ordering::Relaxed) {
+            CANCELLED
+        } else if deadline != NEVER
+            && asked.is_multiple_of(CLOCK_EVERY)
             && self.place.clock.now_ns() >= deadline
         {
-            self.stopped.set(Some(Stop::Late));
-            return true;
-        }
-        false
+            LATE
+        } else {
+            return false;
+        };
+        self.stopped.store(why, Ordering::Relaxed);
+        true
     }
 
     /// Number of the worker that runs the task.
@@ -133,7 +133,7 @@ pub(crate) struct Place<'a> {
     pub(crate) end_ns: Cell<u64>,
 }
 
-/// Runs `f`, unless it is cancelled or late. After a panic the scratch is given up: who knows what is in it.
+/// Runs `f`, unless it is cancelled or late, and counts it.
 pub(crate) fn attempt<S: Default, T>(
     place: &Place<'_>,
     cancelled: &AtomicBool,
@@ -151,9 +151,7 @@ pub(crate) fn attempt<S: Default, T>(
         place.counters.skipped(place.waited_ns);
         return Err(failure);
     }
-    let context = Context { place, cancelled, asked: Cell::new(0), stopped: Cell::new(None) };
-    let ran = catch_unwind(AssertUnwindSafe(|| f(scratch.get_or_insert_with(S::default), &context)));
-    let stopped = context.stopped.get();
+    let ran = call(place, cancelled, scratch, f);
     let end_ns = place.clock.now_ns();
     place.end_ns.set(end_ns);
     let bytes = ran.as_ref().map_or(0, |(_, bytes)| *bytes);
@@ -165,17 +163,29 @@ pub(crate) fn attempt<S: Default, T>(
         bytes,
         stolen: place.stolen,
     };
-    let panicked = ran.is_err();
+    let panicked = matches!(ran, Err(Failure::Panicked(_)));
     place.counters.ran(place.id, &Ran { trip, panicked });
-    match (ran, stopped) {
-        (Ok((value, _)), None) => Ok(Answer { value, trip }),
-        (Ok(_), Some(Stop::Cancelled)) => Err(Failure::Cancelled),
-        (Ok(_), Some(Stop::Late)) => Err(Failure::DeadlineExceeded),
-        (Err(panic), _) => {
-            let message = message(panic);
+    ran.map(|(value, _)| Answer { value, trip })
+}
+
+/// Calls `f`; a failure if it was told to stop, or panicked. After a panic the scratch is given up: who knows what is in it.
+pub(crate) fn call<S: Default, T>(
+    place: &Place<'_>,
+    cancelled: &AtomicBool,
+    scratch: &mut Option<S>,
+    f: impl FnOnce(&mut S, &Context<'_>) -> T,
+) -> Result<T, Failure> {
+    let context = Context { place, cancelled, asked: AtomicU32::new(0), stopped: AtomicU32::new(GO_ON) };
+    match catch_unwind(AssertUnwindSafe(|| f(scratch.get_or_insert_with(S::default), &context))) {
+        Ok(value) => match context.stopped.into_inner() {
+            GO_ON => Ok(value),
+            CANCELLED => Err(Failure::Cancelled),
+            _ => Err(Failure::DeadlineExceeded),
+        },
+        Err(panic) => {
             let scratch = scratch.take();
             let _ = catch_unwind(AssertUnwindSafe(|| drop(scratch)));
-            Err(Failure::Panicked(message))
+            Err(Failure::Panicked(message(panic)))
         }
     }
 }

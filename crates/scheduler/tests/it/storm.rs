@@ -154,9 +154,9 @@ impl Submitter<'_> {
             (value + i as u64, work(scratch, rounds, context))
         };
         // Wrong if one is missing or out of order.
-        let merge = move |parts: Vec<u64>| {
+        let merge = move |parts: Vec<u64>, _: &mut Scratch, _: &Context<'_>| {
             let right = parts.iter().enumerate().all(|(i, &part)| part == value + i as u64);
-            if right { value } else { u64::MAX }
+            (if right { value } else { u64::MAX }, 0)
         };
         match self.scheduler.submit_all(&ids, Self::timeout(kind), each, merge) {
             Err(_) => {

@@ -17,10 +17,13 @@ fn partial_results_are_merged_in_the_order_of_their_ids() {
         let scheduler = scheduler::<()>(policy, &[2, 1]);
         for count in [0, 1, 5, 40] {
             let each = |i: usize, _: &mut (), _: &Context<'_>| (i, 10);
-            let answer =
-                scheduler.submit_all(&ids(count), None, each, |partials| partials).unwrap().wait().unwrap();
+            let answer = scheduler
+                .submit_all(&ids(count), None, each, |partials, _, _| (partials, 3))
+                .unwrap()
+                .wait()
+                .unwrap();
             assert_eq!(answer.value, (0..count as usize).collect::<Vec<_>>());
-            assert_eq!(answer.trip.bytes, 10 * count);
+            assert_eq!(answer.trip.bytes, 10 * count + 3);
         }
         assert_eq!(scheduler.stats().total().bytes, 460);
     }
@@ -30,7 +33,8 @@ fn partial_results_are_merged_in_the_order_of_their_ids() {
 fn the_trip_of_several_is_that_of_all() {
     let scheduler = scheduler::<()>(Policy::Stealing, &[1, 1]);
     let gates = [Gate::close(&scheduler, MappingId(0)), Gate::close(&scheduler, MappingId(0))];
-    let ticket = scheduler.submit_all(&ids(2), None, |_, _, _| ((), 1), |parts| parts.len()).unwrap();
+    let ticket =
+        scheduler.submit_all(&ids(2), None, |_, _, _| ((), 1), |parts, _, _| (parts.len(), 0)).unwrap();
     let [held, free] = gates;
     let worker = free.worker;
     free.open();
@@ -52,7 +56,8 @@ fn one_that_fails_answers_for_all() {
             assert!(!(panics && i == 1), "the second");
             (i, 0)
         };
-        let merge = move |_| merges.fetch_add(1, Ordering::Relaxed);
+        let merge =
+            move |_: Vec<usize>, _: &mut (), _: &Context<'_>| (merges.fetch_add(1, Ordering::Relaxed), 0);
         let ticket = scheduler.submit_all(&ids(4), timeout, each, merge).unwrap();
         if cancel {
             ticket.cancel();
@@ -68,7 +73,7 @@ fn one_that_fails_answers_for_all() {
     assert_eq!(run(None, false, true), (Failure::Panicked("the second".to_owned()), 2));
     assert_eq!(merged.load(Ordering::Relaxed), 0);
 
-    let merge = |_| -> usize { panic!("merging") };
+    let merge = |_: Vec<()>, _: &mut (), _: &Context<'_>| -> (usize, u64) { panic!("merging") };
     let ticket = scheduler.submit_all(&ids(2), None, |_, _, _| ((), 0), merge).unwrap();
     assert_eq!(ticket.wait(), Err(Failure::Panicked("merging".to_owned())));
 }
@@ -82,7 +87,7 @@ fn all_find_room_or_none_runs() {
     let submit = |count| {
         let ran = ran.clone();
         let each = move |_: usize, _: &mut (), _: &Context<'_>| (ran.fetch_add(1, Ordering::Relaxed), 0);
-        scheduler.submit_all(&ids(count), None, each, |_| ())
+        scheduler.submit_all(&ids(count), None, each, |_, _, _| ((), 0))
     };
     assert_eq!(submit(4).map(drop), Err(Full { queued: 3 }));
     gate.open();
