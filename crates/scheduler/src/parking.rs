@@ -23,6 +23,8 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(crate) struct Sleeper {
     running: AtomicBool,
+    /// It does not run, but will look before long.
+    napping: AtomicBool,
     /// Not loom's, since it is never waited for: it is set before `running` is false for the first time.
     thread: OnceLock<Thread>,
 }
@@ -30,7 +32,7 @@ pub(crate) struct Sleeper {
 impl Sleeper {
     /// Of a worker whose thread has not started: it counts as running, since it will look before it sleeps.
     pub(crate) fn new() -> Self {
-        Sleeper { running: AtomicBool::new(true), thread: OnceLock::new() }
+        Sleeper { running: AtomicBool::new(true), napping: AtomicBool::new(false), thread: OnceLock::new() }
     }
 
     /// First of all on the worker's thread.
@@ -60,6 +62,22 @@ impl Sleeper {
     /// Until it is woken, or has been since the last time.
     pub(crate) fn sleep(&self) {
         park();
+    }
+
+    /// For so long at most. Sees what was pushed by those who saw it nap.
+    #[cfg(not(loom))]
+    pub(crate) fn nap(&self, time: std::time::Duration) {
+        // Relaxed: at worst it is woken in vain.
+        self.napping.store(true, Ordering::Relaxed);
+        std::thread::park_timeout(time);
+        self.napping.store(false, Ordering::Relaxed);
+        // With `pushed`'s: either the worker sees the task, or who pushed it sees that the worker does not nap.
+        fence(Ordering::SeqCst);
+    }
+
+    pub(crate) fn napping(&self) -> bool {
+        // Relaxed: `pushed`'s fence came before.
+        self.napping.load(Ordering::Relaxed)
     }
 
     /// Wakes a worker that was seen not to run; harmless if it does by now.

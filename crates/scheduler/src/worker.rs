@@ -1,7 +1,8 @@
 //! Workers: the loop of Algorithm 2, and what they share with submitters. The one place where threads start.
 //!
 //! ```text
-//! own queue; else the queue that `policy::steal` names; else say so and look again; else sleep
+//! own queue; else the queue that `policy::steal` names; else say so and look again; else sleep, or nap where
+//! `policy::nap_ns` says that there will be something to take
 //! ```
 //!
 //! A worker that leaves tasks in the queue it took from wakes whom `policy::wake` names: so a burst wakes one after the
@@ -11,7 +12,7 @@ use crate::clock::Clock;
 use crate::counters::Counters;
 use crate::mapping::{Mapping, Sample};
 use crate::parking::{Sleeper, pushed};
-use crate::policy::{Full, Layout, MappingId, Policy, View, dispatch, steal, wake};
+use crate::policy::{Full, Layout, MappingId, Policy, View, dispatch, nap_ns, steal, wake, watch};
 use crate::queue::Queue;
 use crate::snapshot::Snapshot;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Padded};
@@ -22,6 +23,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// What workers and submitters share.
 pub(crate) struct Shared<S> {
@@ -133,6 +135,10 @@ impl<S> Shared<S> {
     fn wake_for(&self, target: usize, turn: usize, now: &Now<'_, S>) {
         if let Some(worker) = wake(self.policy, &self.layout, now, target, turn, self.patience_ns) {
             self.sleepers[worker].wake();
+        } else if let Some(worker) = watch(self.policy, &self.layout, now, target)
+            && !self.sleepers[worker].napping()
+        {
+            self.sleepers[worker].wake();
         }
     }
 
@@ -183,7 +189,10 @@ fn work<S: Default>(shared: &Shared<S>, me: usize) {
                 break;
             } else {
                 counters.slept();
-                sleeper.sleep();
+                match nap_ns(shared.policy, &shared.layout, &shared.now(None), me, shared.patience_ns) {
+                    Some(time_ns) => sleeper.nap(Duration::from_nanos(time_ns)),
+                    None => sleeper.sleep(),
+                }
             }
             continue;
         };
@@ -246,7 +255,7 @@ pub(crate) fn start<S: Default + 'static>(
 #[expect(clippy::disallowed_methods, reason = "as above")]
 pub(crate) fn start_monitor<S: 'static>(
     shared: &Arc<Shared<S>>,
-    interval: std::time::Duration,
+    interval: Duration,
     each: impl Fn() + Send + 'static,
 ) -> io::Result<thread::JoinHandle<()>> {
     let shared = shared.clone();

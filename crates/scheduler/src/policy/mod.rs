@@ -9,11 +9,13 @@ mod dispatch;
 mod layout;
 mod place;
 mod steal;
+mod watch;
 
 pub use dispatch::{Full, dispatch};
 pub use layout::Layout;
 pub use place::{Item, follow, pieces, place};
 pub use steal::{Steal, steal, wake};
+pub use watch::{nap_ns, watch};
 
 use std::fmt;
 use std::str::FromStr;

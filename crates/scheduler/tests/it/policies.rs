@@ -1,6 +1,6 @@
 //! Decisions, each on a view made up for it.
 
-use lanewise_scheduler::policy::{dispatch, steal, wake};
+use lanewise_scheduler::policy::{dispatch, nap_ns, steal, wake, watch};
 use lanewise_scheduler::{Full, Layout, Policy, Steal, View};
 use lanewise_topology::ChipletId;
 use proptest::prelude::*;
@@ -134,5 +134,37 @@ proptest! {
                 prop_assert!(view.running(target));
             }
         }
+    }
+
+    /// Whoever naps finds something at the end, and not before; and whoever else may have to look is woken to nap.
+    #[test]
+    fn a_nap_ends_when_there_is_something_to_take((layout, mut view) in seen(), me: prop::sample::Index) {
+        let me = me.index(layout.workers());
+        // Nothing to take yet: no tasks on its own chiplet, no long waits on others.
+        let home = layout.of_worker(me);
+        layout.on(home).for_each(|worker| view.0[worker] = (0, view.0[worker].1 && worker != me, 0));
+        view.0.iter_mut().for_each(|seen| seen.2 %= PATIENCE);
+        let find = |view: &Seen| steal(Policy::Chiplet, &layout, view, me, 0, PATIENCE);
+        let later = |ns: u64| {
+            let later = |&(queued, running, waited): &(usize, bool, u64)| {
+                (queued, running, if queued == 0 { 0 } else { waited + ns })
+            };
+            Seen(view.0.iter().map(later).collect())
+        };
+        match nap_ns(Policy::Chiplet, &layout, &view, me, PATIENCE) {
+            Some(nap) => prop_assert!(find(&later(nap)).is_some() && find(&later(nap - 1)).is_none()),
+            None => prop_assert!(find(&later(PATIENCE)).is_none()),
+        }
+        for target in (0..layout.workers()).filter(|&worker| layout.of_worker(worker) != layout.of_worker(me)) {
+            let watches = watch(Policy::Chiplet, &layout, &view, target);
+            if layout.on(layout.of_worker(me)).all(|worker| !view.running(worker)) {
+                prop_assert!(watches.is_some());
+            }
+            if let Some(worker) = watches {
+                prop_assert_ne!(layout.of_worker(worker), layout.of_worker(target));
+                prop_assert!(layout.on(layout.of_worker(worker)).all(|worker| !view.running(worker)));
+            }
+        }
+        prop_assert_eq!(watch(Policy::Stealing, &layout, &view, me), None);
     }
 }

@@ -152,6 +152,23 @@ fn who_is_free_takes_from_whom_the_policy_allows() {
     }
 }
 
+/// Nobody is woken by anything but the task's waiting.
+#[test]
+fn an_idle_chiplet_takes_what_waits_for_long() {
+    let options = Options { patience: Duration::from_millis(1), ..options(Policy::Chiplet, &[1, 2]) };
+    let scheduler: Scheduler<()> = Scheduler::new(options).unwrap();
+    for id in [MappingId(0), MappingId(1)] {
+        let gate = Gate::close(&scheduler, id);
+        let more: Vec<_> =
+            (0..5).map(|_| scheduler.submit(id, None, |_, c| (c.stolen(), 0)).unwrap()).collect();
+        for ticket in more {
+            ticket.wait().unwrap();
+        }
+        gate.open();
+    }
+    assert!(scheduler.stats().total().stolen_across > 0);
+}
+
 #[test]
 fn what_is_late_or_cancelled_is_not_run() {
     let scheduler = scheduler::<()>(Policy::Chiplet, &[1]);
