@@ -1,12 +1,15 @@
 //! Joins indexes, the machine and files: what a program needs to build, search, save and open.
 
 mod file;
+mod pool;
 mod search;
 mod threads;
 
 pub use file::{FileError, open, predict_open, save};
 pub use lanewise_index as index;
 pub use lanewise_kernels as kernels;
+pub use lanewise_scheduler as scheduler;
 pub use lanewise_topology as topology;
+pub use pool::{Found, Pending, Pool, Refused, TableId};
 pub use search::{next_page, observe, search, search_within};
 pub use threads::{Threads, allowed};

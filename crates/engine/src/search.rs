@@ -16,6 +16,11 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
+/// Calls `f` with this thread's memory.
+pub(crate) fn with_scratch<R>(f: impl FnOnce(&mut Scratch) -> R) -> R {
+    SCRATCH.with_borrow_mut(f)
+}
+
 /// The min(k, len) nearest vectors to each query, in the order of the queries, and the work done. All queries see the
 /// same vectors, whatever is added meanwhile.
 ///
@@ -52,7 +57,7 @@ pub fn search_within(
 /// # Errors
 /// As [`Pages::next_page`].
 pub fn next_page(pages: &mut Pages) -> Result<Option<(Neighbors, Counts)>, SearchError> {
-    SCRATCH.with_borrow_mut(|scratch| pages.next_page(scratch))
+    with_scratch(|scratch| pages.next_page(scratch))
 }
 
 /// Runs `work` on parts of the queries, which were checked: it fails only where it is stopped. The results in the order of
@@ -71,7 +76,7 @@ fn in_tasks(
     threads.run(tasks, &|_, task| {
         let range = task * per_task..count.min((task + 1) * per_task);
         let part = queries.slice(reader.dim(), range);
-        let found = SCRATCH.with_borrow_mut(|scratch| work(part, scratch));
+        let found = with_scratch(|scratch| work(part, scratch));
         // Each task runs once.
         let _ = parts[task].set(found);
     });
@@ -101,7 +106,7 @@ pub fn observe(
     let seen: Vec<OnceLock<_>> = sample.iter().map(|_| OnceLock::new()).collect();
     threads.run(sample.len(), &|_, i| {
         let query = queries.slice(reader.dim(), sample[i]..sample[i] + 1);
-        let hits = SCRATCH.with_borrow_mut(|scratch| reader.hits(query, how, &found[sample[i]], scratch));
+        let hits = with_scratch(|scratch| reader.hits(query, how, &found[sample[i]], scratch));
         // Each task runs once.
         let _ = seen[i].set(hits.expect("the queries were checked"));
     });

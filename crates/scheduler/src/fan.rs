@@ -60,8 +60,8 @@ impl<P, T, E, M> Fan<P, T, E, M> {
         let values = partials.into_iter().map(|partial| partial.value).collect();
         let merged =
             call(last, promise.cancelled(), scratch, |scratch, context| merge(values, scratch, context));
-        trip.ran_ns += last.clock.now_ns() - last.end_ns.get();
-        last.end_ns.set(last.clock.now_ns());
+        trip.ran_ns += last.clock.now_ns() - last.end_ns.load(Ordering::Relaxed);
+        last.end_ns.store(last.clock.now_ns(), Ordering::Relaxed);
         if matches!(merged, Err(Failure::Panicked(_))) {
             last.counters.panicked_elsewhere();
         }

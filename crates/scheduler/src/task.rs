@@ -4,11 +4,10 @@
 use crate::clock::{Clock, NEVER};
 use crate::counters::{Counters, Ran};
 use crate::policy::MappingId;
-use crate::sync::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::ticket::{Answer, Failure, Promise};
 use lanewise_topology::ChipletId;
 use std::any::Any;
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// [`Context::stopped`] reads the clock once in so many calls: a read costs as much as half an expansion of a node.
@@ -130,7 +129,7 @@ pub(crate) struct Place<'a> {
     pub(crate) clock: &'a Clock,
     pub(crate) counters: &'a Counters,
     /// When the task had run; the next begins then.
-    pub(crate) end_ns: Cell<u64>,
+    pub(crate) end_ns: AtomicU64,
 }
 
 /// Runs `f`, unless it is cancelled or late, and counts it.
@@ -153,7 +152,7 @@ pub(crate) fn attempt<S: Default, T>(
     }
     let ran = call(place, cancelled, scratch, f);
     let end_ns = place.clock.now_ns();
-    place.end_ns.set(end_ns);
+    place.end_ns.store(end_ns, Ordering::Relaxed);
     let bytes = ran.as_ref().map_or(0, |(_, bytes)| *bytes);
     let trip = Trip {
         worker: place.worker,

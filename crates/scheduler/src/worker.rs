@@ -208,7 +208,7 @@ fn work<S: Default>(shared: &Shared<S>, me: usize) {
         let Task { id, since_ns, deadline_ns, body } = task;
         let waited_ns = start_ns.saturating_sub(since_ns);
         let clock = &shared.clock;
-        let end_ns = Cell::new(start_ns);
+        let end_ns = AtomicU64::new(start_ns);
         let place = Place {
             worker: me,
             chiplet,
@@ -226,7 +226,7 @@ fn work<S: Default>(shared: &Shared<S>, me: usize) {
             counters.panicked_elsewhere();
             crate::task::message(panic);
         }
-        ended_ns = Some(place.end_ns.get());
+        ended_ns = Some(place.end_ns.load(Ordering::Relaxed));
     }
     let _ = catch_unwind(AssertUnwindSafe(|| drop(scratch)));
 }

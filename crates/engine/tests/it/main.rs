@@ -1,5 +1,7 @@
 //! Black-box tests: threads that run everything once, files that are whole or not there.
 
+mod pools;
+
 use lanewise_engine::index::{Executor, Index, Inline, Kind, Params, Search, Vectors};
 use lanewise_engine::{FileError, Threads, allowed, open, save, search};
 use std::fs;

@@ -34,6 +34,11 @@ impl MappingId {
     pub fn list(table: u32, list: u32) -> Self {
         MappingId(u64::from(table) << 32 | u64::from(list))
     }
+
+    /// Whether it is this table, or a list of it.
+    pub fn is_of(self, table: u32) -> bool {
+        self.0 >> 32 == u64::from(table)
+    }
 }
 
 /// How tasks are given to workers.
