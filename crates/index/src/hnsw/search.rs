@@ -102,11 +102,17 @@ impl Walker {
         key[0]
     }
 
-    /// The members linked to `member` that this search has not met yet, into `self.members`.
+    /// Leaves the members linked to `member` that this search has not met yet in `self.members`.
     #[inline]
     fn expand<L: Layer>(&mut self, layer: &L, member: u32) {
+        self.gather(layer, member);
         self.work.counts.hops += 1;
         self.work.links(layer, member);
+    }
+
+    /// Alone, so that its loop has the registers to itself: together with the counting a walk takes 5 % more instructions.
+    #[inline(never)]
+    fn gather<L: Layer>(&mut self, layer: &L, member: u32) {
         self.members.clear();
         self.visited.insert_all(links(layer, member), layer.links(member).len(), &mut self.members);
     }
