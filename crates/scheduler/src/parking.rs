@@ -1,20 +1,20 @@
 //! How a worker sleeps when it has nothing to do, and is woken: no wakeup is lost, and nothing spins at rest.
 //!
 //! ```text
-//! worker                                    who pushes a task
-//! ------                                    -----------------
+//! worker (`next`)                           who pushes a task
+//! ---------------                           -----------------
 //! finds nothing                             puts the task into a queue
-//! idle():   running = false; fence          fence
+//! running = false; fence                    pushed(): fence
 //! looks once more; finds something:         looks for a worker that does not run:
-//!   busy(): running = true                    wake(): unpark
-//! else sleep(): park
+//!   running = true                            wake(): unpark
+//! else parks, looks again, …
 //! ```
 //!
 //! One of the two fences comes first. If the worker's, the other sees that it does not run, and unparks it; a worker that
-//! is unparked before it parks does not stop there. If the other's, the worker sees the task at its second look. A
-//! worker that was unparked and finds nothing goes back to `sleep()`: its `running` has stayed false all the while.
+//! is unparked before it parks does not stop there. If the other's, the worker sees the task at its second look. While a
+//! worker looks after it was woken, its `running` stays false: who pushes then unparks it again.
 //!
-//! There is no spinning before `park`: see docs/scheduler.md for what it would gain.
+//! There is no spinning before `park`: docs/scheduler.md says what it would gain.
 
 use crate::sync::{AtomicBool, Ordering, Thread, current, fence, park};
 use std::sync::OnceLock;
@@ -40,22 +40,39 @@ impl Sleeper {
         let _ = self.thread.set(current());
     }
 
-    /// The worker found nothing. It must look once more before it sleeps.
-    pub(crate) fn idle(&self) {
-        // Release, with `wake`'s acquire: the thread is set.
-        self.running.store(false, Ordering::Release);
-        // With `pushed`'s: either the worker sees the task, or who pushed it sees that the worker does not run.
-        fence(Ordering::SeqCst);
-    }
-
-    /// The worker found something.
-    pub(crate) fn busy(&self) {
-        // Relaxed: at worst it is unparked in vain.
-        self.running.store(true, Ordering::Relaxed);
+    /// What `find` finds, asleep (by `sleep`) while there is nothing; `None` once `stop` is set and there is nothing.
+    pub(crate) fn next<T>(
+        &self,
+        stop: &AtomicBool,
+        mut find: impl FnMut() -> Option<T>,
+        mut sleep: impl FnMut(&Self),
+    ) -> Option<T> {
+        loop {
+            // Before the look, so that nothing that was pushed before the stop is left. Acquire, with the release of who
+            // stops: what was pushed is seen.
+            let stopping = stop.load(Ordering::Acquire);
+            if let Some(found) = find() {
+                if !self.running() {
+                    // Relaxed: at worst it is unparked in vain.
+                    self.running.store(true, Ordering::Relaxed);
+                }
+                return Some(found);
+            }
+            if self.running() {
+                // Release, with `wake`'s acquire: the thread is set.
+                self.running.store(false, Ordering::Release);
+                // With `pushed`'s: either the worker sees the task, or who pushed it sees that the worker does not run.
+                fence(Ordering::SeqCst);
+            } else if stopping {
+                return None;
+            } else {
+                sleep(self);
+            }
+        }
     }
 
     pub(crate) fn running(&self) -> bool {
-        // Relaxed: `pushed`'s fence came before.
+        // Relaxed: `pushed`'s fence came before; for the worker itself, it is its own.
         self.running.load(Ordering::Relaxed)
     }
 
@@ -100,69 +117,77 @@ pub(crate) fn pushed() {
 mod loom_models {
     use super::{Sleeper, pushed};
     use crate::queue::Queue;
+    use crate::sync::{AtomicBool, Ordering};
     use loom::sync::Arc;
     use loom::thread;
 
-    /// The worker's loop, until it has run so many tasks: loom reports a worker that sleeps for ever as a deadlock.
-    fn work(queue: &Queue<u32>, me: &Sleeper, tasks: usize) {
-        me.begin();
-        let mut run = 0;
-        while run < tasks {
-            if queue.pop().is_some() {
-                run += 1;
-                continue;
-            }
-            me.idle();
-            loop {
-                if queue.pop().is_some() {
-                    break;
-                }
-                me.sleep();
-            }
-            me.busy();
-            run += 1;
-        }
+    type Shared = Arc<(Queue<u32>, Sleeper, AtomicBool)>;
+
+    fn shared() -> Shared {
+        Arc::new((Queue::new(2), Sleeper::new(), AtomicBool::new(false)))
     }
 
-    fn push(queue: &Queue<u32>, sleeper: &Sleeper) {
-        queue.push(1, 0).unwrap();
+    /// Runs until it is stopped, or has run so many tasks: a worker that sleeps for ever is a deadlock to loom.
+    fn work(shared: &Shared, most: u32) -> thread::JoinHandle<u32> {
+        let shared = shared.clone();
+        thread::spawn(move || {
+            let (queue, me, stop) = &*shared;
+            me.begin();
+            let mut run = 0;
+            while run < most && me.next(stop, || queue.pop(), Sleeper::sleep).is_some() {
+                run += 1;
+            }
+            run
+        })
+    }
+
+    fn push(shared: &Shared) {
+        shared.0.push(1, 0).unwrap();
         pushed();
-        if !sleeper.running() {
-            sleeper.wake();
+        if !shared.1.running() {
+            shared.1.wake();
         }
     }
 
     #[test]
     fn no_wakeup_is_lost() {
         loom::model(|| {
-            let shared = Arc::new((Queue::new(2), Sleeper::new()));
-            let worker = {
-                let shared = shared.clone();
-                thread::spawn(move || work(&shared.0, &shared.1, 2))
-            };
-            push(&shared.0, &shared.1);
-            push(&shared.0, &shared.1);
-            worker.join().unwrap();
+            let shared = shared();
+            let worker = work(&shared, 2);
+            push(&shared);
+            push(&shared);
+            assert_eq!(worker.join().unwrap(), 2);
         });
     }
 
     #[test]
     fn no_wakeup_is_lost_between_two_who_push() {
         let mut builder = loom::model::Builder::new();
+        // Three threads: all interleavings would take hours.
         builder.preemption_bound = Some(3);
         builder.check(|| {
-            let shared = Arc::new((Queue::new(2), Sleeper::new()));
-            let worker = {
-                let shared = shared.clone();
-                thread::spawn(move || work(&shared.0, &shared.1, 2))
-            };
+            let shared = shared();
+            let worker = work(&shared, 2);
             let other = {
                 let shared = shared.clone();
-                thread::spawn(move || push(&shared.0, &shared.1))
+                thread::spawn(move || push(&shared))
             };
-            push(&shared.0, &shared.1);
+            push(&shared);
             other.join().unwrap();
-            worker.join().unwrap();
+            assert_eq!(worker.join().unwrap(), 2);
+        });
+    }
+
+    #[test]
+    fn the_end_leaves_nothing() {
+        loom::model(|| {
+            let shared = shared();
+            let worker = work(&shared, u32::MAX);
+            push(&shared);
+            shared.2.store(true, Ordering::Release);
+            pushed();
+            shared.1.wake();
+            assert_eq!(worker.join().unwrap(), 1);
         });
     }
 }

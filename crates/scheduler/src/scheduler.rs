@@ -140,7 +140,7 @@ impl<S: Default + 'static> Scheduler<S> {
             counters: cpus.iter().map(|_| Padded(Counters::new(mapped))).collect(),
             turn: Padded(AtomicUsize::new(0)),
             mapping: mapped.then(|| Snapshot::new(Mapping::new(&layout))),
-            refused: AtomicU64::new(0),
+            refused: Padded(AtomicU64::new(0)),
             refused_by_id: Mutex::new(HashMap::new()),
             stop: AtomicBool::new(false),
             layout,

@@ -39,7 +39,7 @@ pub(crate) struct Shared<S> {
     pub(crate) turn: Padded<AtomicUsize>,
     /// Where the policy asks for homes, and there is more than one.
     pub(crate) mapping: Option<Snapshot<Mapping>>,
-    pub(crate) refused: AtomicU64,
+    pub(crate) refused: Padded<AtomicU64>,
     /// By mapping id, since the monitor last took them.
     pub(crate) refused_by_id: Mutex<HashMap<MappingId, u64>>,
     /// No more tasks will come.
@@ -144,8 +144,8 @@ impl<S> Shared<S> {
 
     /// Lets all workers end once the queues are empty.
     pub(crate) fn stop(&self) {
-        // Relaxed: `pushed` orders it as it orders tasks.
-        self.stop.store(true, Ordering::Relaxed);
+        // Release, with the acquire in `Sleeper::next`: what was pushed is seen by who sees this.
+        self.stop.store(true, Ordering::Release);
         pushed();
         self.sleepers.iter().for_each(|sleeper| sleeper.wake());
     }
@@ -173,37 +173,27 @@ fn work<S: Default>(shared: &Shared<S>, me: usize) {
     let (sleeper, counters) = (&*shared.sleepers[me], &*shared.counters[me]);
     let chiplet = shared.layout.of_worker(me);
     let mut scratch: Option<S> = None;
-    let mut running = true;
     // When the last task ended; `None` after a sleep.
-    let mut ended_ns = None;
-    let mut turn = me;
-    sleeper.begin();
-    loop {
-        turn = turn.wrapping_add(1);
-        let Some((task, from, stolen)) = shared.find(me, turn) else {
-            ended_ns = None;
-            if running {
-                sleeper.idle();
-                running = false;
-            } else if shared.stop.load(Ordering::Relaxed) {
-                break;
-            } else {
-                counters.slept();
-                match nap_ns(shared.policy, &shared.layout, &shared.now(None), me, shared.patience_ns) {
-                    Some(time_ns) => sleeper.nap(Duration::from_nanos(time_ns)),
-                    None => sleeper.sleep(),
-                }
-            }
-            continue;
-        };
-        if !running {
-            sleeper.busy();
-            running = true;
+    let ended_ns: Cell<Option<u64>> = Cell::new(None);
+    let sleep = |sleeper: &Sleeper| {
+        ended_ns.set(None);
+        counters.slept();
+        match nap_ns(shared.policy, &shared.layout, &shared.now(None), me, shared.patience_ns) {
+            Some(time_ns) => sleeper.nap(Duration::from_nanos(time_ns)),
+            None => sleeper.sleep(),
         }
+    };
+    let turn = Cell::new(me);
+    let find = || {
+        turn.set(turn.get().wrapping_add(1));
+        shared.find(me, turn.get())
+    };
+    sleeper.begin();
+    while let Some((task, from, stolen)) = sleeper.next(&shared.stop, find, sleep) {
         // A task begins when the one before it ended, or came: a clock reading less.
-        let start_ns = ended_ns.map_or_else(|| shared.clock.now_ns(), |ended: u64| ended.max(task.since_ns));
+        let start_ns = ended_ns.get().map_or_else(|| shared.clock.now_ns(), |ended| ended.max(task.since_ns));
         if !shared.queues[from].is_empty() {
-            shared.wake_for(from, turn, &shared.now(Some(start_ns)));
+            shared.wake_for(from, turn.get(), &shared.now(Some(start_ns)));
         }
         let Task { id, since_ns, deadline_ns, body } = task;
         let waited_ns = start_ns.saturating_sub(since_ns);
@@ -226,7 +216,7 @@ fn work<S: Default>(shared: &Shared<S>, me: usize) {
             counters.panicked_elsewhere();
             crate::task::message(panic);
         }
-        ended_ns = Some(place.end_ns.load(Ordering::Relaxed));
+        ended_ns.set(Some(place.end_ns.load(Ordering::Relaxed)));
     }
     let _ = catch_unwind(AssertUnwindSafe(|| drop(scratch)));
 }

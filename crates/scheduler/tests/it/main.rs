@@ -1,5 +1,6 @@
 //! The scheduler from outside: what is decided, and what its workers do.
 
+mod cost;
 mod placement;
 mod policies;
 mod running;
