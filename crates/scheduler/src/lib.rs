@@ -8,6 +8,7 @@
 mod mapping;
 mod monitor;
 pub mod policy;
+pub mod sim;
 
 mod parking;
 mod queue;

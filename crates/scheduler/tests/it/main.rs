@@ -1,6 +1,7 @@
 //! The scheduler from outside: what is decided, and what its workers do.
 
 mod cost;
+mod caches;
 mod placement;
 mod policies;
 mod running;

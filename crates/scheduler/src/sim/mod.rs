@@ -1,0 +1,10 @@
+//! The simulator: the policies of this crate on machines that are not at hand, fed with traces of real searches
+//! (document 004, section VIII, on a made-up machine).
+//!
+//! Discrete events: tasks run in slices on cores; a slice's lines go through its chiplet's last-level cache (`cache/`), and
+//! what is missing through the chiplet's link and the socket's memory. Dispatch, steals, wakes and the mapping are decided
+//! by the functions that the workers call. Nothing here reads a clock or draws an unseeded number: a seed and a trace give
+//! the same figures everywhere.
+
+pub mod cache;
+pub mod random;
