@@ -8,3 +8,5 @@
 
 pub mod cache;
 pub mod random;
+pub mod synthetic;
+pub mod trace;

@@ -7,3 +7,4 @@ mod policies;
 mod running;
 mod storm;
 mod together;
+mod traces;
