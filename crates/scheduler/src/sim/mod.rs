@@ -7,6 +7,17 @@
 //! the same figures everywhere.
 
 pub mod cache;
+mod events;
+pub mod machine;
+mod memory;
+mod outcome;
 pub mod random;
+mod run;
 pub mod synthetic;
 pub mod trace;
+mod workload;
+
+pub use memory::Traffic;
+pub use outcome::{Answered, Outcome, Whole, quantile};
+pub use run::{Orchestration, Setup, run};
+pub use workload::{Arrivals, Workload};

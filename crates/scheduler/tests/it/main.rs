@@ -7,4 +7,5 @@ mod policies;
 mod running;
 mod storm;
 mod together;
+mod simulation;
 mod traces;
