@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 CACHE ?= .cache
 RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
 
-.PHONY: help demo test bench-compare bench-levels bench-kernels bench-java fuzz check tidy fix doctor clean
+.PHONY: help demo test bench-compare bench-levels bench-kernels bench-java bench-scheduler fuzz check tidy fix doctor clean
 
 help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
@@ -16,6 +16,7 @@ help:
 	@echo 'make bench-levels   bit vectors with one instruction set after the other, in segments and in one'
 	@echo 'make bench-kernels  each kernel beside NumKong, SimSIMD, FAISS, Lucene and the limits of this machine'
 	@echo 'make bench-java     the drop-in for Lucene beside Lucene (JDK 22 or later, Maven)'
+	@echo 'make bench-scheduler  60 graph tables and 15 list tables on this machine: round-robin, stealing, chiplet'
 	@echo 'make fuzz    hostile index files for FUZZ_SECONDS (600); needs nightly Rust and cargo-fuzz'
 	@echo 'make doctor  what this machine has and which kernels run'
 	@echo 'make check   lints, formats, tiers, generated files'
@@ -54,6 +55,9 @@ bench-kernels: $(VENV)/.bench-kernels
 bench-java:
 	@$(MAKE) -s -C crates/kernels
 	@sh scripts/java bench --csv "$(CURDIR)/bench-out/lucene.csv" $(BENCH_ARGS)
+
+bench-scheduler:
+	@cargo run -q --release -p lanewise-bench --bin scheduler -- --cache "$(CACHE)/tables" $(BENCH_ARGS)
 
 FUZZ := target/fuzz
 FUZZ_SECONDS ?= 600

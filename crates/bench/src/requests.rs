@@ -80,6 +80,11 @@ impl Requests {
         }
     }
 
+    /// To the same tables, as hot, but other requests: a client's own.
+    pub fn shifted(self, seed: u64) -> Self {
+        Self { random: Random::new(seed, 2), ..self }
+    }
+
     /// The tables from the hottest to the coldest.
     pub fn by_heat(&self) -> &[usize] {
         &self.by_heat

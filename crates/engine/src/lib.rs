@@ -2,6 +2,7 @@
 
 mod file;
 mod pool;
+mod record;
 mod search;
 mod threads;
 
@@ -11,5 +12,6 @@ pub use lanewise_kernels as kernels;
 pub use lanewise_scheduler as scheduler;
 pub use lanewise_topology as topology;
 pub use pool::{Found, Pending, Pool, Refused, TableId};
+pub use record::{RecordError, record};
 pub use search::{next_page, observe, search, search_within};
 pub use threads::{Threads, allowed};

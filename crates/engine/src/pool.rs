@@ -98,7 +98,7 @@ impl Pool {
             (0..).zip(reader.lists()).map(|(list, size)| (MappingId::list(table.0, list), size.bytes));
         let mut sizes: Vec<(MappingId, u64)> = lists.collect();
         if sizes.is_empty() {
-            sizes.push((MappingId::table(table.0), reader.layout().end()));
+            sizes.push((MappingId::table(table.0), reader.bytes() as u64));
         }
         self.scheduler.place(&sizes);
     }

@@ -1,11 +1,11 @@
 //! The scheduler from outside: what is decided, and what its workers do.
 
-mod cost;
 mod caches;
+mod cost;
 mod placement;
 mod policies;
 mod running;
+mod simulation;
 mod storm;
 mod together;
-mod simulation;
 mod traces;
