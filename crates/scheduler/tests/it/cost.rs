@@ -1,6 +1,6 @@
 //! What the scheduler itself costs: programs, not tests. They print medians and ratios, and judge nothing.
 //!
-//! `cargo test -p lanewise-scheduler --release --test it -- --ignored --nocapture cost`
+//! `cargo test -p lanewise-scheduler --release --test it -- --ignored --nocapture --test-threads 1 cost`
 #![expect(clippy::disallowed_methods, reason = "they measure time")]
 
 use crate::running::scheduler;
