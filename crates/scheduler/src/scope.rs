@@ -12,7 +12,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Takes tasks that may borrow what lives longer than `'scope`; see [`Scheduler::scope`].
+/// Takes tasks that may borrow what lives longer than `'scope`; see [`Scheduler::scope`]. What ends before is refused:
+///
+/// ```compile_fail,E0597
+/// # use lanewise_scheduler::{MappingId, Scheduler};
+/// fn late(scheduler: &Scheduler<()>) {
+///     scheduler.scope(|scope| {
+///         let here = 5;
+///         let _ = scope.submit(MappingId(0), None, |_, _| (&here, 0));
+///     });
+/// }
+/// ```
 pub struct Scope<'scope, 'env: 'scope, S: Default + 'static> {
     scheduler: &'env Scheduler<S>,
     pending: Arc<Pending>,
