@@ -39,7 +39,7 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
         let inputs: Vec<_> = [&self.vectors].into_iter().chain(&self.ids).map(PathBuf::as_path).collect();
-        output::check(&self.output, self.force, &inputs)?;
+        output::check("-o", &self.output, self.force, &inputs)?;
         let ids = self.ids.as_deref().map(dataset::read_ids).transpose()?;
         let (set, metric, dtype) = input::vectors(&self.vectors, |elements| self.index.space(elements))?;
         let params = self.index.params(set.dim, metric, dtype);

@@ -3,10 +3,10 @@
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 
-/// Whether the file `path` may be written: it does not exist or `force` is given, it is none of `inputs`, and its folder
+/// Whether the file `path`, named by `option`, may be written: it does not exist or `force` is given, it is none of `inputs`, and its folder
 /// takes files.
-pub(crate) fn check(path: &Path, force: bool, inputs: &[&Path]) -> Result<(), Failure> {
-    let usage = |what: &str| Err(Failure::Usage(format!("-o {}: {what}", path.display())));
+pub(crate) fn check(option: &str, path: &Path, force: bool, inputs: &[&Path]) -> Result<(), Failure> {
+    let usage = |what: &str| Err(Failure::Usage(format!("{option} {}: {what}", path.display())));
     if path.file_name().is_none() || path.is_dir() {
         return usage("is a folder: name a file");
     }
@@ -26,7 +26,7 @@ pub(crate) fn check(path: &Path, force: bool, inputs: &[&Path]) -> Result<(), Fa
     match tempfile::tempfile_in(&folder) {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::Failed(format!(
-            "-o {}: the folder {} takes no files ({error}): create it, or name another",
+            "{option} {}: the folder {} takes no files ({error}): create it, or name another",
             path.display(),
             folder.display()
         ))),

@@ -4,14 +4,15 @@ use crate::arguments::{ThreadsArgument, ef_range, k_range, nprobe_range};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::{calibrate, input, numbers, output, say};
-use lanewise_bench::clock::timed;
+use lanewise_bench::clock::{Start, timed};
 use lanewise_bench::dataset::{self, Elements, Matrix};
 use lanewise_bench::recall::recall;
 use lanewise_bench::truth::Truth;
-use lanewise_engine::Threads;
-use lanewise_engine::index::{self, Executor, Index, Knob, Neighbors};
+use lanewise_engine::index::{self, Executor, Index, Knob, Neighbors, Vectors};
+use lanewise_engine::scheduler::sim::trace::TraceWriter;
+use lanewise_engine::{RecordError, Threads, record};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Find the vectors nearest to a file's queries, or all within a distance
 #[derive(clap::Args)]
@@ -37,14 +38,17 @@ pub(crate) struct Search {
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["ef_search", "nprobe"])]
     target_recall: Option<f32>,
     /// File to write the ids to, .ivecs or .npy, a row per query [default: print a table]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", group = "written")]
     output: Option<PathBuf>,
     /// Replace the output if it exists
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "written")]
     force: bool,
     /// Ids of the exact neighbours, .ivecs or .npy, a row per query: prints recall
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
+    /// In place of results: write what each search reads, and how long it computes, to this file, for `lanewise sim`
+    #[arg(long, value_name = "FILE", group = "written", conflicts_with_all = ["truth", "within"])]
+    record: Option<PathBuf>,
     #[command(flatten)]
     threads: ThreadsArgument,
 }
@@ -63,7 +67,7 @@ impl Search {
         if let Some(output) = &self.output {
             let inputs: Vec<_> =
                 [&self.index, &self.queries].into_iter().chain(&self.truth).map(PathBuf::as_path).collect();
-            output::check(output, self.force, &inputs)?;
+            output::check("-o", output, self.force, &inputs)?;
             if !["ivecs", "npy"].iter().any(|e| output.extension().is_some_and(|x| x.eq_ignore_ascii_case(e)))
             {
                 let name = output.display();
@@ -81,6 +85,9 @@ impl Search {
         let how = index::Search::new(self.within.map_or(self.k as usize, |_| FIRST));
         let how = how.ef(self.ef_search as usize).nprobe(self.nprobe as usize);
         let how = self.target_recall.map_or(Ok(how), |target| tuned(&index, how, target, threads))?;
+        if let Some(path) = &self.record {
+            return self.record(path, &index, queries.as_vectors(), &how);
+        }
         let (found, time) = {
             let (reader, queries) = (index.reader(), queries.as_vectors());
             timed(|| match self.within {
@@ -116,6 +123,39 @@ impl Search {
             threads.workers(),
             numbers::per_second(counts.distances as f64 / found.len() as f64)
         ));
+        Ok(())
+    }
+}
+
+impl Search {
+    /// Writes what the searches read, one by one on this thread.
+    fn record(
+        &self,
+        path: &Path,
+        index: &Index,
+        queries: Vectors<'_>,
+        how: &index::Search<'_>,
+    ) -> Result<(), Failure> {
+        output::check("--record", path, self.force, &[&self.index, &self.queries])?;
+        let name = self.index.file_stem().unwrap_or_default().to_string_lossy();
+        let source = format!("lanewise search {} -k {}", self.index.display(), self.k);
+        let reader = index.reader();
+        let start = Start::now();
+        let now_ns = || start.elapsed().as_nanos() as u64;
+        // A file half written would stay if the process ended now.
+        let _held = Interrupt::listen();
+        let written = dataset::whole(path, |out| {
+            let mut writer = TraceWriter::new(out, &source, false)?;
+            record(&reader, queries, how, (0, &name), &now_ns, &mut writer)?;
+            writer.finish()?;
+            Ok(())
+        });
+        written.map_err(|error| match error {
+            RecordError::Search(error) => Failure::Failed(format!("{}: {error}", self.queries.display())),
+            RecordError::Write(error) => Failure::Failed(format!("{}: {error}", path.display())),
+        })?;
+        let count = numbers::count(queries.count(reader.dim()));
+        say(format_args!("{}: {count} searches, for lanewise sim", path.display()));
         Ok(())
     }
 }

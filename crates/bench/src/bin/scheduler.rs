@@ -6,6 +6,7 @@
 
 use clap::Parser;
 use lanewise_bench::clock::Start;
+use lanewise_bench::dataset::whole;
 use lanewise_bench::requests::Requests;
 use lanewise_bench::tables::{Table, tables};
 use lanewise_engine::index::{Kind, Reader, Search, Vectors};
@@ -13,10 +14,9 @@ use lanewise_engine::scheduler::sim::quantile;
 use lanewise_engine::scheduler::sim::trace::TraceWriter;
 use lanewise_engine::scheduler::{Options, Policy, WorkerStats, Workers};
 use lanewise_engine::topology::Machine;
-use lanewise_engine::{Pool, Refused, TableId, Threads, record, search};
+use lanewise_engine::{Pool, RecordError, Refused, TableId, Threads, record, search};
 use std::error::Error;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -343,17 +343,20 @@ fn write_down(
         arguments.nprobe_percent,
         arguments.queries
     );
-    let mut writer = TraceWriter::new(BufWriter::new(File::create(&path)?), &source, false)?;
     let start = Start::now();
     let now_ns = || start.elapsed().as_nanos() as u64;
-    for (number, (table, open)) in tables.iter().zip(open).enumerate() {
-        say(format_args!("recording table {} of {}", number + 1, tables.len()));
-        let count = arguments.queries as usize;
-        let queries = Vectors::F32(&open.queries[..count * open.reader.dim()]);
-        let name = format!("{} × {}", table.rows, table.params.dim);
-        record(&open.reader, queries, &open.how, (number as u32, &name), &now_ns, &mut writer)?;
-    }
-    writer.finish()?.into_inner().map_err(|error| error.into_error())?.sync_all()?;
+    whole(&path, |out| {
+        let mut writer = TraceWriter::new(out, &source, false)?;
+        for (number, (table, open)) in tables.iter().zip(open).enumerate() {
+            say(format_args!("recording table {} of {}", number + 1, tables.len()));
+            let count = arguments.queries as usize;
+            let queries = Vectors::F32(&open.queries[..count * open.reader.dim()]);
+            let name = format!("{} × {}", table.rows, table.params.dim);
+            record(&open.reader, queries, &open.how, (number as u32, &name), &now_ns, &mut writer)?;
+        }
+        writer.finish()?;
+        Ok::<(), RecordError>(())
+    })?;
     say(format_args!("{}: {}", path.display(), source));
     Ok(())
 }

@@ -10,7 +10,7 @@ mod texmex;
 mod write;
 
 pub use error::DatasetError;
-pub use write::write;
+pub use write::{whole, write};
 
 use source::Source;
 use std::path::Path;

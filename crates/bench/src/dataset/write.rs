@@ -3,6 +3,7 @@
 use super::{DatasetError, Elements, Format, Matrix};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use tempfile::NamedTempFile;
 
 /// Writes a matrix as the file `path`; the name's end says in which format. An existing file is replaced.
 ///
@@ -32,6 +33,21 @@ pub fn write(path: &Path, matrix: &Matrix) -> Result<(), DatasetError> {
         _ => return Err(wrong("the format has no such elements: write .npy instead".to_owned())),
     }
     let fail = |error| DatasetError::Io { path: path.to_owned(), error };
+    whole(path, |out| match format {
+        Format::Npy => npy(matrix, out),
+        Format::Fvecs | Format::Bvecs | Format::Ivecs => texmex(matrix, out),
+    })
+    .map_err(fail)
+}
+
+/// The file `path` with what `write` writes, or, if anything fails, as it was.
+///
+/// # Errors
+/// What `write` or the system says.
+pub fn whole<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<NamedTempFile>) -> Result<(), E>,
+) -> Result<(), E> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut temporary = tempfile::Builder::new();
     #[cfg(unix)]
@@ -40,16 +56,12 @@ pub fn write(path: &Path, matrix: &Matrix) -> Result<(), DatasetError> {
         // As any new file: what the process's umask leaves. A temporary file is its owner's alone by default.
         temporary.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let temporary = temporary.prefix(".lanewise-").suffix(".tmp").tempfile_in(folder).map_err(fail)?;
+    let temporary = temporary.prefix(".lanewise-").suffix(".tmp").tempfile_in(folder)?;
     let mut out = BufWriter::new(temporary);
-    match format {
-        Format::Npy => npy(matrix, &mut out),
-        Format::Fvecs | Format::Bvecs | Format::Ivecs => texmex(matrix, &mut out),
-    }
-    .map_err(fail)?;
-    let temporary = out.into_inner().map_err(|e| fail(e.into_error()))?;
-    temporary.as_file().sync_all().map_err(fail)?;
-    temporary.persist(path).map_err(|e| fail(e.error))?;
+    write(&mut out)?;
+    let temporary = out.into_inner().map_err(|e| e.into_error())?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(path).map_err(|e| e.error)?;
     Ok(())
 }
 

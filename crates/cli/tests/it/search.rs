@@ -2,6 +2,7 @@
 
 use crate::{Folder, ids};
 use lanewise_bench::dataset::Elements;
+use lanewise_engine::scheduler::sim::trace::read;
 
 #[test]
 fn the_table_has_the_nearest_first() {
@@ -138,4 +139,25 @@ fn a_damaged_index_is_refused() {
         std::fs::write(folder.path("bad"), &whole[..place]).unwrap();
         folder.run("search bad q.npy").error(1, &["bad: "]);
     }
+}
+
+#[test]
+fn what_searches_read_is_written_down() {
+    let folder = Folder::with_vectors();
+    folder.run("build x.npy -o graph").ok();
+    folder.run("build x.npy -o lists --kind ivf --nlist 16").ok();
+    for index in ["graph", "lists"] {
+        let ended = folder.run(&format!("search {index} q.npy --record {index}.trace")).ok();
+        assert!(ended.err.contains("20 searches"), "{}", ended.err);
+        let file = std::fs::read(folder.path(&format!("{index}.trace"))).unwrap();
+        let trace = read([&file[..]]).unwrap();
+        assert!(!trace.synthetic && trace.queries.len() == 20);
+        assert!(trace.tasks.iter().all(|task| task.lines > 0 && task.compute_ns > 0));
+        // A task finds the lists, and one scans each.
+        let tasks = if index == "lists" { 17 } else { 1 };
+        assert!(trace.queries.iter().all(|query| query.tasks.len() == tasks));
+    }
+    folder.run("search graph q.npy --record graph.trace").error(2, &["--record", "--force"]);
+    folder.run("search graph q.npy --record graph.trace --force").ok();
+    folder.run("search graph q.npy --record t -o r.npy").error(2, &["--record", "--output"]);
 }
