@@ -1,6 +1,7 @@
 //! Black-box tests: what is read from files, what becomes of it, and what is measured.
 
 mod atomics;
+mod cachegrind;
 mod converting;
 mod files;
 mod hostile;
