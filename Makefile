@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 CACHE ?= .cache
 RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
 
-.PHONY: help demo test bench-compare bench-levels bench-kernels bench-java bench-scheduler fuzz check tidy fix doctor clean
+.PHONY: help demo test bench-compare bench-levels bench-kernels bench-java bench-scheduler sim sim-cachegrind fuzz check tidy fix doctor clean
 
 help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
@@ -17,6 +17,8 @@ help:
 	@echo 'make bench-kernels  each kernel beside NumKong, SimSIMD, FAISS, Lucene and the limits of this machine'
 	@echo 'make bench-java     the drop-in for Lucene beside Lucene (JDK 22 or later, Maven)'
 	@echo 'make bench-scheduler  60 graph tables and 15 list tables on this machine: round-robin, stealing, chiplet'
+	@echo 'make sim     the policies on simulated machines with many chiplets, as figures (bench-out/sim)'
+	@echo 'make sim-cachegrind  the simulated caches beside those of cachegrind (needs valgrind)'
 	@echo 'make fuzz    hostile index files for FUZZ_SECONDS (600); needs nightly Rust and cargo-fuzz'
 	@echo 'make doctor  what this machine has and which kernels run'
 	@echo 'make check   lints, formats, tiers, generated files'
@@ -58,6 +60,14 @@ bench-java:
 
 bench-scheduler:
 	@cargo run -q --release -p lanewise-bench --bin scheduler -- --cache "$(CACHE)/tables" $(BENCH_ARGS)
+
+SIM_OUT := bench-out/sim
+sim:
+	@cargo run -q --release -p lanewise-cli --bin lanewise -- sim --out $(SIM_OUT) $(SIM_ARGS)
+
+sim-cachegrind:
+	@command -v valgrind >/dev/null || { echo 'needs valgrind: apt-get install valgrind' >&2; exit 1; }
+	@cargo test -q -p lanewise-bench --test it cachegrind -- --nocapture
 
 FUZZ := target/fuzz
 FUZZ_SECONDS ?= 600

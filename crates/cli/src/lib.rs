@@ -1,4 +1,4 @@
-//! The command line: `demo`, `doctor`, `build`, `calibrate`, `search`, `bench`.
+//! The command line: `demo`, `doctor`, `build`, `calibrate`, `search`, `bench`, `sim`.
 //!
 //! Results go to standard output, progress and notes to standard error. An error is one line, `error: …`, that names the
 //! argument and the remedy. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted. A reader that goes away
@@ -18,6 +18,7 @@ mod numbers;
 mod output;
 mod progress;
 mod search;
+mod sim;
 mod table;
 
 use clap::{CommandFactory, Parser};
@@ -41,6 +42,7 @@ enum Command {
     Calibrate(calibrate::Calibrate),
     Search(search::Search),
     Bench(bench::Bench),
+    Sim(sim::Sim),
 }
 
 /// Runs the program with its arguments, the first of which is its own name. The exit code.
@@ -56,6 +58,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Calibrate(calibrate) => calibrate.run(&mut out),
         Command::Search(search) => search.run(&mut out),
         Command::Bench(bench) => bench.run(&mut out),
+        Command::Sim(sim) => sim.run(&mut out),
     });
     // What was found before a failure is shown before its message.
     let flushed = out.flush().map_err(Failure::from);

@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod limits;
 mod search;
+mod sim;
 
 use lanewise_bench::dataset::{self, Elements, Matrix};
 use lanewise_bench::generate::mixture;
