@@ -36,9 +36,14 @@ pub fn record(
     into: &mut impl Record,
 ) -> Result<(), RecordError> {
     let count = reader.check(queries, how)?;
-    let listed = reader.plan(how) == Plan::Lists;
+    let plan = reader.plan(how);
+    let listed = plan == Plan::Lists;
+    let access = match plan {
+        Plan::Graph | Plan::FilteredGraph => Access::Gathered,
+        Plan::Exact | Plan::Codes | Plan::Lists => Access::Streamed,
+    };
     let layout = Arc::new(reader.layout());
-    into.table(name, if listed { Access::Streamed } else { Access::Gathered }, layout.end())?;
+    into.table(name, access, layout.end())?;
     let mut scratch = Scratch::default();
     for i in 0..count {
         let query = queries.slice(reader.dim(), i..i + 1);
