@@ -62,8 +62,9 @@ bench-scheduler:
 	@cargo run -q --release -p lanewise-bench --bin scheduler -- --cache "$(CACHE)/tables" $(BENCH_ARGS)
 
 SIM_OUT := bench-out/sim
-sim:
+sim: $(VENV)/.tools
 	@cargo run -q --release -p lanewise-cli --bin lanewise -- sim --out $(SIM_OUT) $(SIM_ARGS)
+	@PYTHONPATH=crates/bench $(BIN)/python -m sim $(SIM_OUT)
 
 sim-cachegrind:
 	@command -v valgrind >/dev/null || { echo 'needs valgrind: apt-get install valgrind' >&2; exit 1; }

@@ -148,8 +148,9 @@ pub(super) fn of(plan: &Plan, traces: &[(Kind, Trace)], outcomes: &[Outcome]) ->
     figures
 }
 
+/// Empty where it is not known: the interval of a single run.
 fn number(value: f64) -> String {
-    format!("{value:.5}")
+    if value.is_nan() { String::new() } else { format!("{value:.5}") }
 }
 
 /// Throughput over that of V0 on one chiplet.
@@ -398,9 +399,9 @@ fn sweep(runs: &Runs, kind: Kind) -> Vec<Vec<String>> {
         let over = |version| Runs::ratios(&of(Version::V2), &of(version));
         let (v1, v0) = (over(Version::V1), over(Version::V0));
         let verdict = |over: Mean| match over {
+            Mean { mean, half } if mean - half >= 1.0 => "no",
             Mean { mean, half } if mean + half < 1.0 => "yes",
-            Mean { mean, half } if mean - half < 1.0 => "unclear",
-            _ => "no",
+            _ => "unclear",
         };
         let worst = ["yes", "unclear", "no"].into_iter().find(|&word| [v1, v0].map(verdict).contains(&word));
         let mut row = vec![kind.name().into(), name.clone()];

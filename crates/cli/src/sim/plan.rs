@@ -116,8 +116,9 @@ impl Plan {
             jobs: Vec::new(),
             machines,
         };
-        // Queries for each core: enough to fill all caches before the first quarter has passed.
-        let each = if quick { 8 } else { 125 };
+        // Queries for each core: enough to fill all caches before the first quarter has passed; half as many, as the sweep
+        // has, must be more than are outstanding at once.
+        let each = if quick { 16 } else { 125 };
         let seeds = if quick { seeds.min(2) } else { seeds };
         for &(kind, _) in traces {
             for machine in plan.machines.clone() {

@@ -22,12 +22,21 @@ fn figures_are_written_and_say_that_they_are_simulated() {
     for (text, name) in first.iter().zip(&names) {
         let mut lines = text.lines();
         assert!(lines.next().unwrap().starts_with("# simulated; "), "{name}");
-        let columns = lines.next().unwrap().split(',').count();
+        let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+        let columns = head.len();
         let rows: Vec<&str> = lines.collect();
         assert!(
             !rows.is_empty() && rows.iter().all(|row| row.split(',').count() == columns),
             "{name}: {text}"
         );
+        // Only intervals may be unknown, and a remap has no latency.
+        for row in rows.iter().filter(|row| !row.contains(",remap,")) {
+            let known = row
+                .split(',')
+                .zip(&head)
+                .all(|(cell, column)| !cell.is_empty() || column.starts_with("half"));
+            assert!(known && !row.contains("inf"), "{name}: {row}");
+        }
     }
     // V0 on one chiplet is what the ratios are over.
     assert!(first[5].contains("2x2x1M,hnsw,V0,1,1.00000,0.00000,"), "{}", first[5]);
