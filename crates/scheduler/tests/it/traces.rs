@@ -59,6 +59,11 @@ proptest! {
         let end = |object: usize| trace.starts[object] + u64::from(trace.lines[object]);
         prop_assert!((1..trace.starts.len()).all(|i| trace.starts[i] >= end(i - 1)));
         prop_assert!(trace.lines.iter().all(|&lines| (1..=256).contains(&lines)));
+        let mut touched_at_all = vec![false; trace.lines.len()];
+        for span in &trace.spans {
+            touched_at_all[span.first as usize..(span.first + span.count) as usize].fill(true);
+        }
+        prop_assert!(touched_at_all.into_iter().all(|touched| touched));
         for ((table, _, tasks), query) in queries.iter().zip(&trace.queries) {
             prop_assert_eq!(query.tasks.len(), tasks.len());
             for ((list, _, touched), number) in tasks.iter().zip(query.tasks.clone()) {
