@@ -11,7 +11,7 @@ pub(super) const FIGURES: [&str; 12] =
     ["5", "6", "7", "8", "14", "15", "16", "17", "18", "19", "20", "sweep"];
 
 /// Tasks of other chiplets are taken when they have waited for so long: about one search.
-const PATIENCE_NS: u64 = 200_000;
+const PATIENCE_NS: u64 = 500_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
