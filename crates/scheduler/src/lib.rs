@@ -39,7 +39,7 @@ mod worker;
 pub use counters::{Stats, WorkerStats};
 pub use mapping::{DAMPING, Mapping, Sample};
 pub use monitor::{Monitor, WINDOWS};
-pub use policy::{Full, Layout, MappingId, Policy, Steal, UnknownPolicy, View};
+pub use policy::{Full, Layout, MappingId, PATIENCE, Policy, Steal, UnknownPolicy, View};
 #[cfg(not(loom))]
 pub use scheduler::{Options, QUEUE_CAPACITY_MAX, Scheduler, StartError, Workers};
 #[cfg(not(loom))]

@@ -6,7 +6,7 @@ use crate::fan::{Fan, Part};
 use crate::mapping::Mapping;
 use crate::monitor::Monitor;
 use crate::parking::Sleeper;
-use crate::policy::{Full, Layout, MappingId, Policy};
+use crate::policy::{Full, Layout, MappingId, PATIENCE, Policy};
 use crate::queue::Queue;
 use crate::snapshot::Snapshot;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Padded};
@@ -50,13 +50,13 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Of this machine: [`Policy::Chiplet`], 256 tasks, 500 µs, 10 s.
+    /// Of this machine: [`Policy::Chiplet`], 256 tasks, [`PATIENCE`], 10 s.
     fn default() -> Self {
         Options {
             policy: Policy::default(),
             workers: Workers::Of(Box::new(Machine::detect())),
             queue_capacity: 256,
-            patience: Duration::from_micros(500),
+            patience: PATIENCE,
             remap_interval: Duration::from_secs(10),
         }
     }

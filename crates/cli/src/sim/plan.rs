@@ -1,17 +1,14 @@
 //! Which runs there are: for the figures, and for the sweep over what the model assumes.
 
-use lanewise_scheduler::Policy;
 use lanewise_scheduler::sim::cache::Replacement;
 use lanewise_scheduler::sim::machine::{Machine, Shape};
 use lanewise_scheduler::sim::trace::Trace;
 use lanewise_scheduler::sim::{Arrivals, Orchestration, Setup, Workload};
+use lanewise_scheduler::{PATIENCE, Policy};
 
 /// Names that `--figures` takes.
 pub(super) const FIGURES: [&str; 12] =
     ["5", "6", "7", "8", "14", "15", "16", "17", "18", "19", "20", "sweep"];
-
-/// Tasks of other chiplets are taken when they have waited for so long: about one search.
-const PATIENCE_NS: u64 = 500_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -89,7 +86,7 @@ impl Job {
         Setup {
             machine: self.machine.clone(),
             orchestration: self.version.orchestration(self.kind),
-            patience_ns: PATIENCE_NS,
+            patience_ns: PATIENCE.as_nanos() as u64,
             workload: self.workload.clone(),
             trace: &trace.1,
         }

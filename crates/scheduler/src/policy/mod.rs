@@ -14,7 +14,7 @@ mod watch;
 pub use dispatch::{Full, dispatch};
 pub use layout::Layout;
 pub use place::{Item, follow, pieces, place};
-pub use steal::{Steal, steal, wake};
+pub use steal::{PATIENCE, Steal, steal, wake};
 pub use watch::{nap_ns, watch};
 
 use std::fmt;

@@ -2,6 +2,10 @@
 
 use super::{Layout, Policy, View};
 use lanewise_topology::ChipletId;
+use std::time::Duration;
+
+/// For how long a task waits before another chiplet takes it, where nobody says otherwise: about one search.
+pub const PATIENCE: Duration = Duration::from_micros(200);
 
 /// Where to take a task from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
