@@ -61,9 +61,17 @@ bench-java:
 bench-scheduler:
 	@cargo run -q --release -p lanewise-bench --bin scheduler -- --cache "$(CACHE)/tables" $(BENCH_ARGS)
 
+# Searches of 60 graph tables and of 15 list tables of 512 MiB each, built (four minutes on two cores) and recorded once.
+SIM_TRACES := $(CACHE)/traces
 SIM_OUT := bench-out/sim
-sim: $(VENV)/.tools
-	@cargo run -q --release -p lanewise-cli --bin lanewise -- sim --out $(SIM_OUT) $(SIM_ARGS)
+$(SIM_TRACES)/%.trace:
+	@echo 'recording searches of $* tables …'
+	@cargo run -q --release -p lanewise-bench --bin scheduler -- --cache "$(CACHE)/tables" --mib 512 --kind $* \
+	    --record "$(SIM_TRACES)"
+
+sim: $(VENV)/.tools $(SIM_TRACES)/hnsw.trace $(SIM_TRACES)/ivf.trace
+	@cargo run -q --release -p lanewise-cli --bin lanewise -- sim --out $(SIM_OUT) \
+	    --traces $(SIM_TRACES)/hnsw.trace $(SIM_TRACES)/ivf.trace $(SIM_ARGS)
 	@PYTHONPATH=crates/bench $(BIN)/python -m sim $(SIM_OUT)
 
 sim-cachegrind:

@@ -21,7 +21,8 @@ def test_what_is_simulated_becomes_pictures_that_say_so(tmp_path: Path) -> None:
     pictures = {path.name for path in Path(out).glob("*.png")}
     assert pictures == {"figure-08.png", "figure-14.png"}
     page = (Path(out) / "page.md").read_text(encoding="utf-8")
-    assert "simulated" in page.splitlines()[2].lower() and "synthetic" in page
+    assert "simulated" in page.splitlines()[2].lower()
+    assert "synthetic" in page
     for picture in pictures:
         assert f"({picture})" in page
 
