@@ -8,6 +8,7 @@ use crate::code::{Code, CodeError, CodeProbe, Coder, Verdict, stride_of};
 use crate::executor::Executor;
 use crate::memory::{Column, Growth, OutOfMemory};
 use crate::predict::Part;
+use crate::prefetch::prefetch_rows;
 use crate::record::{Region, RowRead};
 use crate::space::{Compare, Space};
 use crate::vectors::Metric;
@@ -244,6 +245,11 @@ impl Compare for Coded {
     #[inline]
     fn keys_from(&self, probe: &CodeProbe, first: usize, keys: &mut [i32]) {
         self.coder.keys_from(probe, &self.rows, self.count, first, keys);
+    }
+
+    #[inline]
+    fn prefetch(&self, ids: &[u32]) {
+        prefetch_rows(&self.rows, self.coder.stride(), ids);
     }
 
     fn load(&self, id: u32, probe: &mut CodeProbe) {

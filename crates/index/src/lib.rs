@@ -26,6 +26,7 @@ mod params;
 mod plan;
 mod pool;
 mod predict;
+mod prefetch;
 mod range;
 mod record;
 mod remove;

@@ -234,9 +234,9 @@ impl Work {
         queries: usize,
     ) {
         self.counts.distances += (count * queries) as u64;
-        self.counts.bytes += count as u64 * space.reads().bytes();
+        self.counts.bytes += count as u64 * space.scans().bytes();
         if let Some(recorder) = &mut self.recorder {
-            recorder.rows(space.reads(), rows, BLOCK);
+            recorder.rows(space.scans(), rows, BLOCK);
         }
     }
 

@@ -5,6 +5,7 @@
 
 use crate::error::VectorError;
 use crate::memory::{Column, FileBytes, Growth, OutOfMemory};
+use crate::prefetch::{prefetch, prefetch_rows};
 use crate::record::{Region, RowRead};
 use crate::vectors::{Dtype, Metric, Vectors};
 use half::slice::HalfFloatSliceExt;
@@ -23,14 +24,24 @@ pub(crate) trait Compare: Sync {
     fn keys_of(&self, probe: &Self::Probe, ids: &[u32], keys: &mut [i32]);
     /// As `keys_of`, for the members from `first` on.
     fn keys_from(&self, probe: &Self::Probe, first: usize, keys: &mut [i32]);
+    /// Asks for what comparing `ids` reads first, so that all of it is on its way at once.
+    fn prefetch(&self, ids: &[u32]);
+    /// Whether there are so many rows that asking for them early pays.
+    fn is_far(&self) -> bool {
+        self.len() * self.reads().row >= FAR
+    }
     /// The member `id` as a probe.
     fn load(&self, id: u32, probe: &mut Self::Probe);
     /// The distance that has `key`.
     fn distance(&self, key: i32) -> f32;
     /// How distances are measured.
     fn metric(&self) -> Metric;
-    /// What comparing a member reads.
+    /// What comparing a member by its id reads.
     fn reads(&self) -> RowRead;
+    /// What comparing a member reads that is one of a sequence, or of a few with gaps that is scanned as one.
+    fn scans(&self) -> RowRead {
+        self.reads()
+    }
 
     /// How much nearer than to the new vector a neighbour must be to a chosen one to be left out, as a factor on
     /// [`distance`](Self::distance): Vamana's α, squared where distances are squares (L2; cosine, whose distance is half
@@ -52,6 +63,12 @@ pub(crate) trait Compare: Sync {
         }
     }
 }
+
+/// Bytes up to which a row counts as short: its norm, on a line of its own, then costs more than to do without.
+const SHORT: usize = 256;
+
+/// Bytes of rows from which they are taken to be out of the caches near the core.
+const FAR: usize = 32 << 20;
 
 /// The largest dimension of floats; integers have the kernels' exact range.
 const DIM_MAX_FLOAT: usize = 65_536;
@@ -198,6 +215,13 @@ impl Space {
 
     fn corrected(&self) -> bool {
         matches!(self.dtype, Dtype::I8 | Dtype::U8) && self.metric != Metric::InnerProduct
+    }
+
+    /// Whether gathered rows of bytes are compared by differences instead of by inner products and norms; the keys are the
+    /// same.
+    #[inline]
+    fn by_differences(&self) -> bool {
+        self.metric == Metric::L2 && self.stride <= SHORT
     }
 
     pub(crate) fn kernels(&self) -> &Kernels {
@@ -496,6 +520,10 @@ impl Compare for Space {
                 ids,
                 as_floats(keys),
             ),
+            Dtype::I8 if self.by_differences() => {
+                return k.l2_i8.ids(typed(bytes), self.typed_rows(), ids, keys);
+            }
+            Dtype::U8 if self.by_differences() => return k.l2_u8.ids(bytes, self.typed_rows(), ids, keys),
             Dtype::I8 => k.dot_i8.ids(typed(bytes), self.typed_rows(), ids, keys),
             Dtype::U8 => k.dot_u8.ids(bytes, self.typed_rows(), ids, keys),
             Dtype::Bits if self.metric == Metric::Jaccard => {
@@ -511,6 +539,14 @@ impl Compare for Space {
         let rows = &self.rows[first * self.stride..][..keys.len() * self.stride];
         self.compare(probe, rows, self.stride, keys);
         self.finish(probe, keys, |i| self.corrections[first + i]);
+    }
+
+    #[inline]
+    fn prefetch(&self, ids: &[u32]) {
+        prefetch_rows(&self.rows, self.stride, ids);
+        if self.reads().norm > 0 {
+            ids.iter().for_each(|&id| prefetch(self.corrections.as_ptr().wrapping_add(id as usize)));
+        }
     }
 
     fn load(&self, id: u32, probe: &mut Probe) {
@@ -540,7 +576,12 @@ impl Compare for Space {
 
     #[inline]
     fn reads(&self) -> RowRead {
-        RowRead { region: Region::Vectors, row: self.stride, norm: if self.corrected() { 4 } else { 0 } }
+        let norm = if self.corrected() && !self.by_differences() { 4 } else { 0 };
+        RowRead { region: Region::Vectors, row: self.stride, norm }
+    }
+
+    fn scans(&self) -> RowRead {
+        RowRead { norm: if self.corrected() { 4 } else { 0 }, ..self.reads() }
     }
 }
 
@@ -549,3 +590,6 @@ fn as_floats(keys: &mut [i32]) -> &mut [f32] {
     // SAFETY: same size and alignment, and every bit pattern is a value of both.
     unsafe { std::slice::from_raw_parts_mut(keys.as_mut_ptr().cast(), keys.len()) }
 }
+
+#[cfg(test)]
+mod tests;

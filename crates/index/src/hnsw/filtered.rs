@@ -9,8 +9,9 @@
 //! comparing all of them would be.
 
 use super::graph::{Graph, Layer, links};
-use super::search::{Beam, Walker, prefetch};
+use super::search::{Beam, Walker};
 use crate::filter::Accept;
+use crate::prefetch::prefetch;
 use crate::space::Compare;
 
 /// Failing neighbours whose links are prefetched ahead of their turn.

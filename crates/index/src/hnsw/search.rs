@@ -3,6 +3,7 @@
 use super::graph::{Graph, Layer, NONE, links};
 use crate::filter::Accept;
 use crate::pool::{Entry, Pool};
+use crate::prefetch::prefetch;
 use crate::record::Work;
 use crate::space::Compare;
 use crate::stop::Stop;
@@ -152,6 +153,9 @@ impl Walker {
             if !self.hidden.is_empty() {
                 self.lead_on(layer, space, next);
             }
+            if L::IS_BASE && space.is_far() {
+                space.prefetch(&self.members);
+            }
             if let Some(next) = self.pool.peek() {
                 // Often the next to be expanded: its links arrive while the distances are computed.
                 let links = layer.links_at(next.id());
@@ -260,16 +264,5 @@ impl Walker {
     ) {
         let start = self.entrance(graph, space, probe);
         self.walk(&graph.base(), space, probe, &[start], beam, accept);
-    }
-}
-
-#[inline]
-pub(crate) fn prefetch<T>(address: *const T) {
-    let _ = address;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of any address is harmless, and SSE is part of the base architecture.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(address.cast());
     }
 }
