@@ -128,7 +128,7 @@ impl<S: Default + 'static> Scheduler<S> {
             }
         };
         // With one chiplet there is nothing to map: no monitor, no look-ups.
-        let mapped = policy == Policy::Chiplet && layout.chiplets() > 1;
+        let mapped = policy.on(&layout) == Policy::Chiplet;
         let clock = Clock::start();
         let shared = Arc::new(Shared {
             clock,

@@ -28,7 +28,7 @@ pub fn dispatch(
 ) -> Result<usize, Full> {
     let workers = layout.workers();
     let in_turn = |count: usize| (0..count).map(move |i| (turn % count + i) % count);
-    match policy {
+    match policy.on(layout) {
         Policy::RoundRobin | Policy::Stealing => in_turn(workers)
             .find(|&worker| view.queued(worker) < capacity)
             .ok_or_else(|| Full { queued: (0..workers).map(|worker| view.queued(worker)).sum() }),

@@ -58,6 +58,12 @@ impl Policy {
     /// All, in the order of their versions.
     pub const ALL: [Policy; 3] = [Policy::RoundRobin, Policy::Stealing, Policy::Chiplet];
 
+    /// What it comes to on these chiplets: with a single one there is nothing to place, and to deal tasks out in turn costs
+    /// less than to look at every worker's queue for the shortest.
+    pub fn on(self, layout: &Layout) -> Policy {
+        if self == Policy::Chiplet && layout.chiplets() == 1 { Policy::Stealing } else { self }
+    }
+
     /// The name that [`FromStr`] reads.
     pub fn name(self) -> &'static str {
         match self {

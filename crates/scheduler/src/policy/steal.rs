@@ -32,7 +32,7 @@ pub fn steal(
 ) -> Option<Steal> {
     let home = layout.of_worker(me);
     let found = |from| Steal { from, across: layout.of_worker(from) != home };
-    match policy {
+    match policy.on(layout) {
         Policy::RoundRobin => None,
         Policy::Stealing => {
             let workers = layout.workers();
@@ -69,7 +69,7 @@ pub fn wake(
     if !view.running(target) {
         return Some(target);
     }
-    match policy {
+    match policy.on(layout) {
         Policy::RoundRobin => None,
         Policy::Stealing => {
             let workers = layout.workers();

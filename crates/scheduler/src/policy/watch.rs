@@ -7,7 +7,7 @@ use lanewise_topology::ChipletId;
 /// Whom to wake, where [`super::wake`] names nobody for a task in `target`'s queue, to keep an eye on it: somebody of a
 /// chiplet that has nothing to do. No need if that worker naps: it will look.
 pub fn watch(policy: Policy, layout: &Layout, view: &impl View, target: usize) -> Option<usize> {
-    if policy != Policy::Chiplet || layout.chiplets() == 1 {
+    if policy.on(layout) != Policy::Chiplet {
         return None;
     }
     let free = |chiplet: &ChipletId| layout.on(*chiplet).all(|worker| !view.running(worker));
@@ -20,7 +20,7 @@ pub fn watch(policy: Policy, layout: &Layout, view: &impl View, target: usize) -
 /// woken.
 pub fn nap_ns(policy: Policy, layout: &Layout, view: &impl View, me: usize, patience_ns: u64) -> Option<u64> {
     let home = layout.of_worker(me);
-    if policy != Policy::Chiplet || layout.on(home).any(|worker| view.running(worker)) {
+    if policy.on(layout) != Policy::Chiplet || layout.on(home).any(|worker| view.running(worker)) {
         return None;
     }
     let others = (0..layout.workers()).filter(|&worker| layout.of_worker(worker) != home);

@@ -74,7 +74,7 @@ proptest! {
             match dispatch(policy, &layout, &view, turn, &[home], capacity) {
                 Ok(worker) => {
                     prop_assert!(may.contains(&worker) && view.queued(worker) < capacity);
-                    if policy == Policy::Chiplet {
+                    if policy.on(&layout) == Policy::Chiplet {
                         let load = |w: usize| view.queued(w) + usize::from(view.running(w));
                         let free = |w: &&usize| view.queued(**w) < capacity;
                         prop_assert!(may.iter().filter(free).all(|&w| load(worker) <= load(w)));
@@ -116,6 +116,23 @@ proptest! {
             None => prop_assert!(!near),
         }
         prop_assert_eq!(stolen_near.is_some_and(|steal| steal.across), !near && !busy && late);
+    }
+
+    #[test]
+    fn on_one_chiplet_all_is_decided_as_by_stealing(
+        workers in prop::collection::vec((0usize..4, any::<bool>(), 0u64..3 * PATIENCE), 1..6),
+        me: prop::sample::Index,
+        turn: usize,
+    ) {
+        let (layout, view) = (Layout::new(&[workers.len()]), Seen(workers));
+        let me = me.index(layout.workers());
+        let decided = |policy| {
+            let to = dispatch(policy, &layout, &view, turn, &[ChipletId(0)], 3);
+            let woken = wake(policy, &layout, &view, me, turn, PATIENCE);
+            let eyes = (watch(policy, &layout, &view, me), nap_ns(policy, &layout, &view, me, PATIENCE));
+            (to, steal(policy, &layout, &view, me, turn, PATIENCE), woken, eyes)
+        };
+        prop_assert_eq!(decided(Policy::Chiplet), decided(Policy::Stealing));
     }
 
     /// Whoever is woken runs nothing and would find something to do: else waking it is in vain.
