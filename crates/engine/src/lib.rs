@@ -1,5 +1,6 @@
 //! Joins indexes, the machine and files: what a program needs to build, search, save and open.
 
+pub mod documents;
 mod file;
 mod pool;
 mod record;

@@ -120,7 +120,8 @@ impl<'a> Vectors<'a> {
         }
     }
 
-    fn elements(&self) -> usize {
+    /// Elements of all together; bytes for bits.
+    pub fn elements(&self) -> usize {
         match self {
             Vectors::F32(x) => x.len(),
             Vectors::I8(x) => x.len(),

@@ -1,0 +1,357 @@
+//! A schema made ready: documents are checked and turned into what is searched.
+//!
+//! Each named field is a field of tantivy's. What the schema does not name, and objects, go into two fields of JSON, by
+//! whole values (`_raw`) and by words (`_text`), and are found by their paths. `_id` holds the document's id, `_fields` the names of the
+//! fields that it has; `_source` the document, without its vectors, which lie with the indexes.
+
+use super::schema::{Analyzer, Dynamic, FieldKind, Schema, SchemaError, VectorField};
+use super::value;
+use lanewise_index::{Dtype, OwnedVectors, Params};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use tantivy::TantivyDocument;
+use tantivy::schema::{
+    DateOptions, DateTimePrecision, FAST, Field, INDEXED, IndexRecordOption, JsonObjectOptions, OwnedValue,
+    STORED, STRING, TextFieldIndexing, TextOptions,
+};
+
+/// The longest keyword, bytes: Lucene's.
+const KEYWORD_BYTES_MAX: usize = 32_766;
+
+/// A schema made ready.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    pub(super) schema: Schema,
+    pub(super) fields: BTreeMap<String, Field>,
+    pub(super) tantivy: tantivy::schema::Schema,
+    pub(super) raw: Field,
+    pub(super) text: Field,
+    pub(super) names: Field,
+    pub(super) id: Field,
+    pub(super) source: Field,
+    /// Vector fields by name, in the order of [`Schema::vectors`].
+    vectors: Vec<String>,
+}
+
+/// Why a document is refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum DocumentError {
+    #[error("field {field:?}: expected {expected}, found {found}")]
+    Type { field: String, expected: &'static str, found: String },
+    #[error("field {field:?}: a keyword has at most {KEYWORD_BYTES_MAX} bytes, not {bytes}")]
+    Keyword { field: String, bytes: usize },
+    #[error(
+        "field {field:?}: the schema does not name it, and is strict: add it to the schema, or leave it out"
+    )]
+    Unknown { field: String },
+    #[error("field {field:?}: a vector of {expected} numbers is expected, this one has {found}")]
+    Dim { field: String, expected: usize, found: usize },
+    #[error("field {field:?}: it holds one vector, and there are two: inside the document and beside it")]
+    Twice { field: String },
+    #[error("field {field:?}: the schema names no such vector field")]
+    NoVector { field: String },
+}
+
+/// A document that was checked, as it is searched.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    pub(super) document: TantivyDocument,
+    /// One for each vector field, in the order of [`Schema::vectors`].
+    pub vectors: Vec<Option<OwnedVectors>>,
+    /// The document without its vectors, as JSON.
+    pub source: Vec<u8>,
+}
+
+/// JSON fields by whole values, or by words.
+fn json(tokenizer: &str, index: IndexRecordOption) -> JsonObjectOptions {
+    let indexing = TextFieldIndexing::default().set_tokenizer(tokenizer).set_index_option(index);
+    JsonObjectOptions::default().set_indexing_options(indexing).set_expand_dots_enabled()
+}
+
+impl Mapping {
+    /// Of a schema.
+    ///
+    /// # Errors
+    /// As [`Schema::check`].
+    pub fn new(schema: Schema) -> Result<Mapping, SchemaError> {
+        schema.check()?;
+        let mut builder = tantivy::schema::Schema::builder();
+        let raw = builder.add_json_field("_raw", json("raw", IndexRecordOption::Basic).set_fast("raw"));
+        let positions = IndexRecordOption::WithFreqsAndPositions;
+        let text = builder.add_json_field("_text", json(Analyzer::Standard.tokenizer(), positions));
+        let names = builder.add_text_field("_fields", STRING);
+        let id = builder.add_text_field("_id", STRING);
+        let source = builder.add_bytes_field("_source", STORED);
+        let mut fields = BTreeMap::new();
+        for (name, kind) in &schema.fields {
+            let field = match kind {
+                FieldKind::Vector(_) | FieldKind::Object => continue,
+                FieldKind::Keyword => builder.add_text_field(name, STRING | FAST),
+                FieldKind::Text { analyzer } => {
+                    let indexing = TextFieldIndexing::default()
+                        .set_tokenizer(analyzer.tokenizer())
+                        .set_index_option(positions);
+                    builder.add_text_field(name, TextOptions::default().set_indexing_options(indexing))
+                }
+                FieldKind::Integer => builder.add_i64_field(name, INDEXED | FAST),
+                FieldKind::Float => builder.add_f64_field(name, INDEXED | FAST),
+                FieldKind::Boolean => builder.add_bool_field(name, INDEXED | FAST),
+                FieldKind::Date => {
+                    let options = DateOptions::default().set_indexed().set_fast();
+                    builder.add_date_field(name, options.set_precision(DateTimePrecision::Milliseconds))
+                }
+            };
+            fields.insert(name.clone(), field);
+        }
+        let vectors = schema.vectors().map(|(name, _)| name.to_owned()).collect();
+        Ok(Mapping { schema, fields, tantivy: builder.build(), raw, text, names, id, source, vectors })
+    }
+
+    /// What it was made of.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The number of a vector field, and what its indexes are made for.
+    pub fn vector(&self, name: &str) -> Option<(usize, &Params)> {
+        let number = self.vectors.iter().position(|field| field == name)?;
+        match &self.schema.fields[name] {
+            FieldKind::Vector(VectorField(params)) => Some((number, params)),
+            _ => None,
+        }
+    }
+
+    /// Checks a document. `beside` are vectors by field that come outside of it, for whoever has them in memory.
+    ///
+    /// # Errors
+    /// What is wrong, by field. That a vector's numbers suit its metric, only its index can tell.
+    pub fn parse(
+        &self,
+        id: &str,
+        document: &Map<String, Value>,
+        beside: Vec<(String, OwnedVectors)>,
+    ) -> Result<Parsed, DocumentError> {
+        let vectors = vec![None; self.vectors.len()];
+        let mut walk =
+            Walk { mapping: self, document: TantivyDocument::default(), names: BTreeSet::new(), vectors };
+        let (mut source, mut dynamic) = (Map::new(), Map::new());
+        walk.object("", document, &mut source, &mut dynamic)?;
+        for (field, vector) in beside {
+            let Some((number, params)) = self.vector(&field) else {
+                return Err(DocumentError::NoVector { field });
+            };
+            if vector.as_vectors().dtype() != params.dtype.brought() {
+                let found = format!("one of {}", vector.as_vectors().dtype().name());
+                return Err(DocumentError::Type { field, expected: of(params.dtype), found });
+            }
+            let (expected, found) = (numbers(params), vector.as_vectors().elements());
+            if found != expected {
+                return Err(DocumentError::Dim { field, expected, found });
+            }
+            if walk.vectors[number].replace(vector).is_some() {
+                return Err(DocumentError::Twice { field });
+            }
+            walk.note(&field);
+        }
+        let Walk { mut document, names, vectors, .. } = walk;
+        for name in &names {
+            document.add_text(self.names, name);
+        }
+        if !dynamic.is_empty() {
+            let values: BTreeMap<String, OwnedValue> =
+                dynamic.into_iter().map(|(name, value)| (name, value.into())).collect();
+            document.add_object(self.text, values.clone());
+            document.add_object(self.raw, values);
+        }
+        let source = serde_json::to_vec(&source).expect("a map of strings to JSON is JSON");
+        document.add_text(self.id, id);
+        document.add_bytes(self.source, &source);
+        Ok(Parsed { document, vectors, source })
+    }
+}
+
+/// What is brought for a vector of so many.
+fn of(dtype: Dtype) -> &'static str {
+    match dtype.brought() {
+        Dtype::I8 => "a vector of whole numbers from -128 to 127",
+        Dtype::U8 => "a vector of whole numbers from 0 to 255",
+        Dtype::Bits => "a vector of bytes, whole numbers from -128 to 255, eight bits each",
+        _ => "a vector of numbers",
+    }
+}
+
+/// Numbers that a vector is written with.
+fn numbers(params: &Params) -> usize {
+    if params.dtype == Dtype::Bits { params.dim.div_ceil(8) } else { params.dim }
+}
+
+/// A document on its way.
+struct Walk<'a> {
+    mapping: &'a Mapping,
+    document: TantivyDocument,
+    /// Fields that it has.
+    names: BTreeSet<String>,
+    vectors: Vec<Option<OwnedVectors>>,
+}
+
+impl Walk<'_> {
+    /// The fields of `object`, which lies at `path` (empty, or ends with a dot). `source` gets all but vectors, `dynamic`
+    /// what the schema does not name.
+    fn object(
+        &mut self,
+        path: &str,
+        object: &Map<String, Value>,
+        source: &mut Map<String, Value>,
+        dynamic: &mut Map<String, Value>,
+    ) -> Result<(), DocumentError> {
+        for (key, value) in object {
+            let name = format!("{path}{key}");
+            let Schema { fields, dynamic: how } = &self.mapping.schema;
+            match (fields.get(&name), value) {
+                (Some(FieldKind::Vector(VectorField(params))), value) => {
+                    self.vector(&name, params, value)?;
+                    continue;
+                }
+                (Some(FieldKind::Object), value) => {
+                    if !matches!(value, Value::Object(_) | Value::Null)
+                        && !value.as_array().is_some_and(|all| all.iter().all(Value::is_object))
+                    {
+                        return Err(wrong(&name, "an object", value));
+                    }
+                    self.name_all(&name, value);
+                    dynamic.insert(key.clone(), value.clone());
+                }
+                (Some(kind), value) => self.typed(&name, kind, value)?,
+                (None, Value::Object(inner)) if self.leads_on(&name) => {
+                    let (mut kept, mut unnamed) = (Map::new(), Map::new());
+                    self.object(&format!("{name}."), inner, &mut kept, &mut unnamed)?;
+                    source.insert(key.clone(), Value::Object(kept));
+                    if !unnamed.is_empty() {
+                        dynamic.insert(key.clone(), Value::Object(unnamed));
+                    }
+                    continue;
+                }
+                (None, _) if *how == Dynamic::Strict => return Err(DocumentError::Unknown { field: name }),
+                (None, _) if *how == Dynamic::False => {}
+                (None, value) => {
+                    self.name_all(&name, value);
+                    dynamic.insert(key.clone(), value.clone());
+                }
+            }
+            source.insert(key.clone(), value.clone());
+        }
+        Ok(())
+    }
+
+    /// Whether the schema names fields inside of this one.
+    fn leads_on(&self, name: &str) -> bool {
+        let prefix = format!("{name}.");
+        let after = self.mapping.schema.fields.range(prefix.clone()..).next();
+        after.is_some_and(|(field, _)| field.starts_with(&prefix))
+    }
+
+    /// Notes that the document has `name`, or what is inside.
+    fn name_all(&mut self, name: &str, value: &Value) {
+        match value {
+            Value::Null => {}
+            Value::Array(all) => all.iter().for_each(|value| self.name_all(name, value)),
+            Value::Object(inner) => {
+                inner.iter().for_each(|(key, value)| self.name_all(&format!("{name}.{key}"), value));
+            }
+            _ => self.note(name),
+        }
+    }
+
+    /// Notes that the document has `name`, and all that it lies in.
+    fn note(&mut self, name: &str) {
+        for (dot, _) in name.match_indices('.') {
+            self.names.insert(name[..dot].to_owned());
+        }
+        self.names.insert(name.to_owned());
+    }
+
+    fn typed(&mut self, name: &str, kind: &FieldKind, value: &Value) -> Result<(), DocumentError> {
+        if let Value::Array(all) = value {
+            return all.iter().try_for_each(|value| self.typed(name, kind, value));
+        }
+        if value.is_null() {
+            return Ok(());
+        }
+        let field = self.mapping.fields[name];
+        let fail = |expected| wrong(name, expected, value);
+        match kind {
+            FieldKind::Vector(_) | FieldKind::Object => unreachable!("handled before"),
+            FieldKind::Keyword | FieldKind::Text { .. } => {
+                // Numbers and booleans are taken as they are written, as everywhere in the field.
+                let text = match value {
+                    Value::String(text) => text.clone(),
+                    Value::Number(number) => number.to_string(),
+                    Value::Bool(given) => given.to_string(),
+                    _ => return Err(fail("a string")),
+                };
+                if *kind == FieldKind::Keyword && text.len() > KEYWORD_BYTES_MAX {
+                    return Err(DocumentError::Keyword { field: name.to_owned(), bytes: text.len() });
+                }
+                self.document.add_text(field, text);
+            }
+            FieldKind::Integer => {
+                let number = value::integer(value).ok_or_else(|| fail("a whole number of 64 bits"))?;
+                self.document.add_i64(field, number);
+            }
+            FieldKind::Float => {
+                self.document.add_f64(field, value::float(value).ok_or_else(|| fail("a number"))?);
+            }
+            FieldKind::Boolean => {
+                self.document.add_bool(field, value::boolean(value).ok_or_else(|| fail("true or false"))?);
+            }
+            FieldKind::Date => {
+                let what = "a date (ISO 8601, or milliseconds since 1970)";
+                self.document.add_date(field, value::date(value).ok_or_else(|| fail(what))?);
+            }
+        }
+        self.note(name);
+        Ok(())
+    }
+
+    fn vector(&mut self, name: &str, params: &Params, value: &Value) -> Result<(), DocumentError> {
+        if value.is_null() {
+            return Ok(());
+        }
+        let Value::Array(all) = value else { return Err(wrong(name, of(params.dtype), value)) };
+        if all.len() != numbers(params) {
+            let (field, expected) = (name.to_owned(), numbers(params));
+            return Err(DocumentError::Dim { field, expected, found: all.len() });
+        }
+        let fail = |value: &Value| wrong(name, of(params.dtype), value);
+        let whole = |low: i64, high: i64| {
+            all.iter().map(move |value| {
+                let number = value::integer(value).filter(|number| (low..=high).contains(number));
+                number.ok_or_else(|| fail(value))
+            })
+        };
+        let vector = match params.dtype.brought() {
+            Dtype::I8 => {
+                OwnedVectors::I8(whole(-128, 127).map(|x| x.map(|x| x as i8)).collect::<Result<_, _>>()?)
+            }
+            Dtype::U8 => {
+                OwnedVectors::U8(whole(0, 255).map(|x| x.map(|x| x as u8)).collect::<Result<_, _>>()?)
+            }
+            Dtype::Bits => {
+                OwnedVectors::Bits(whole(-128, 255).map(|x| x.map(|x| x as u8)).collect::<Result<_, _>>()?)
+            }
+            _ => {
+                let float = |value: &Value| value.as_f64().map(|x| x as f32).ok_or_else(|| fail(value));
+                OwnedVectors::F32(all.iter().map(float).collect::<Result<_, _>>()?)
+            }
+        };
+        let (number, _) = self.mapping.vector(name).expect("the schema names it");
+        self.vectors[number] = Some(vector);
+        self.note(name);
+        Ok(())
+    }
+}
+
+fn wrong(field: &str, expected: &'static str, value: &Value) -> DocumentError {
+    DocumentError::Type { field: field.to_owned(), expected, found: value::kind(value) }
+}

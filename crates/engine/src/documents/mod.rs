@@ -1,0 +1,18 @@
+//! Documents: what fields they have, and finding them by what is in these. Rests on tantivy, joined to vectors by row.
+//!
+//! A [`Schema`] is what users say of a table; a [`Mapping`] is the schema made ready: it checks documents, and turns them
+//! and [`Query`]s into tantivy's. A [`Run`] holds the documents of consecutive rows, immutably.
+
+mod mapping;
+mod query;
+mod run;
+mod schema;
+mod settled;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use mapping::{DocumentError, Mapping, Parsed};
+pub use query::{Compiled, Operator, Query, QueryError, Range};
+pub use run::{Run, RunError, Statistics};
+pub use schema::{Analyzer, Dynamic, FieldKind, Schema, SchemaError, VectorField};

@@ -1,0 +1,148 @@
+//! Documents of consecutive rows, immutably, in one segment of tantivy's whose document numbers are the rows.
+//!
+//! Rows that are deleted later are passed over by whoever reads; a row without a document is empty.
+
+use super::mapping::{Mapping, Parsed};
+use super::query::Compiled;
+use tantivy::directory::Directory;
+use tantivy::query::{Bm25StatisticsProvider, EnableScoring};
+use tantivy::schema::{Field, Value};
+use tantivy::store::StoreReader;
+use tantivy::{
+    Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentReader, SingleSegmentIndexWriter,
+    TantivyDocument, TantivyError, Term,
+};
+
+/// Memory for terms before the table of terms grows, bytes: few documents should not pay for many.
+const BUDGET_BYTES: usize = 1 << 18;
+/// Blocks of sources that a run keeps unpacked.
+const SOURCE_BLOCKS: usize = 16;
+
+/// Why documents cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[error("documents: {0}")]
+pub struct RunError(#[from] pub TantivyError);
+
+/// The documents of consecutive rows.
+#[derive(Clone)]
+pub struct Run {
+    searcher: Searcher,
+    source: Field,
+    store: std::sync::Arc<StoreReader>,
+}
+
+impl Run {
+    /// Writes documents, a row each; `None` leaves a row empty.
+    ///
+    /// # Errors
+    /// If the directory cannot be written.
+    pub fn write<'a>(
+        mapping: &Mapping,
+        directory: Box<dyn Directory>,
+        documents: impl Iterator<Item = Option<&'a Parsed>>,
+    ) -> Result<Run, RunError> {
+        let settings =
+            IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() };
+        let builder = Index::builder().schema(mapping.tantivy.clone()).settings(settings);
+        let mut writer: SingleSegmentIndexWriter =
+            builder.single_segment_index_writer(directory, BUDGET_BYTES)?;
+        for parsed in documents {
+            writer.add_document(
+                parsed.map_or_else(TantivyDocument::default, |parsed| parsed.document.clone()),
+            )?;
+        }
+        Run::of(mapping, writer.finalize()?)
+    }
+
+    /// Opens what [`write`](Self::write) wrote.
+    ///
+    /// # Errors
+    /// If it is not there, or not what the mapping says.
+    pub fn open(mapping: &Mapping, directory: Box<dyn Directory>) -> Result<Run, RunError> {
+        let index = Index::open(directory)?;
+        if index.schema() != mapping.tantivy {
+            return Err(TantivyError::SchemaError("the files' schema is not the table's".to_owned()).into());
+        }
+        Run::of(mapping, index)
+    }
+
+    fn of(mapping: &Mapping, index: Index) -> Result<Run, RunError> {
+        let reader: IndexReader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        let searcher = reader.searcher();
+        if searcher.segment_readers().len() != 1 {
+            let what = format!("{} segments where there should be one", searcher.segment_readers().len());
+            return Err(TantivyError::SchemaError(what).into());
+        }
+        let store = searcher.segment_reader(0).get_store_reader(SOURCE_BLOCKS).map_err(TantivyError::from)?;
+        Ok(Run { searcher, source: mapping.source, store: store.into() })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u32 {
+        self.segment().max_doc()
+    }
+
+    fn segment(&self) -> &SegmentReader {
+        self.searcher.segment_reader(0)
+    }
+
+    /// The document in `row` without its vectors, as JSON; empty if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn source(&self, row: u32) -> Result<Vec<u8>, RunError> {
+        let document: TantivyDocument = self.store.get(row)?;
+        let bytes = document.get_first(self.source).and_then(|value| value.as_bytes().map(<[u8]>::to_vec));
+        Ok(bytes.unwrap_or_default())
+    }
+
+    /// The rows that `query` finds, ascending.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn matches(&self, query: &Compiled, mut found: impl FnMut(u32)) -> Result<(), RunError> {
+        let weight = query.0.weight(EnableScoring::disabled_from_searcher(&self.searcher))?;
+        weight.for_each_no_score(self.segment(), &mut |rows| rows.iter().for_each(|&row| found(row)))?;
+        Ok(())
+    }
+
+    /// The rows that `query` finds, with their scores by the statistics of all runs.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn scores(
+        &self,
+        query: &Compiled,
+        statistics: &Statistics<'_>,
+        mut found: impl FnMut(u32, f32),
+    ) -> Result<(), RunError> {
+        let scoring = EnableScoring::enabled_from_statistics_provider(statistics, &self.searcher);
+        let weight = query.0.weight(scoring)?;
+        weight.for_each(self.segment(), &mut |row, score| found(row, score))?;
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("rows", &self.rows()).finish_non_exhaustive()
+    }
+}
+
+/// Frequencies over several runs, so that a document's score does not depend on how rows are divided.
+pub struct Statistics<'a>(pub Vec<&'a Run>);
+
+impl Bm25StatisticsProvider for Statistics<'_> {
+    fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
+        self.0.iter().map(|run| Ok(run.segment().inverted_index(field)?.total_num_tokens())).sum()
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        Ok(self.0.iter().map(|run| u64::from(run.rows())).sum())
+    }
+
+    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        let of = |run: &&Run| Ok(u64::from(run.segment().inverted_index(term.field())?.doc_freq(term)?));
+        self.0.iter().map(of).sum()
+    }
+}

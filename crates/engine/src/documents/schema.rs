@@ -1,0 +1,249 @@
+//! What fields a table's documents have. As JSON it is what the manifest keeps and what users write:
+//! `{"dynamic": "true", "fields": {"title": {"type": "text"}, "embedding": {"type": "vector", "dim": 384}}}`.
+
+use lanewise_index::{Code, CreateError, Dtype, Index, Kind, Metric, Params};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// The most fields of a table.
+const FIELDS_MAX: usize = 1000;
+/// The longest name, bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Fields by name, and what happens to those that it does not name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schema {
+    /// What becomes of fields that are not named here.
+    #[serde(default)]
+    pub dynamic: Dynamic,
+    /// The fields, by name.
+    pub fields: BTreeMap<String, FieldKind>,
+}
+
+/// What becomes of a document's fields that the schema does not name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dynamic {
+    /// They can be searched: strings as keywords and as text, numbers, booleans, dates by their form.
+    #[default]
+    True,
+    /// They are kept, not searched.
+    False,
+    /// The document is refused.
+    Strict,
+}
+
+/// What a field holds; all but vectors may hold several values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum FieldKind {
+    /// One vector.
+    Vector(VectorField),
+    /// A string that is compared as a whole, at most 32,766 bytes.
+    Keyword,
+    /// A string that is searched by its words.
+    Text {
+        /// How words are made of it.
+        #[serde(default)]
+        analyzer: Analyzer,
+    },
+    /// A whole number of 64 bits.
+    Integer,
+    /// A number.
+    Float,
+    /// A time: ISO 8601, or milliseconds since 1970; kept to the millisecond.
+    Date,
+    /// True or false.
+    Boolean,
+    /// An object, whose fields are searched by paths (`a.b`) as if they were dynamic.
+    Object,
+}
+
+/// How words are made of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Analyzer {
+    /// At what is no letter or digit; in lower case.
+    #[default]
+    Standard,
+    /// As the standard, without endings.
+    English,
+    /// At white space; as written.
+    Whitespace,
+}
+
+impl Analyzer {
+    /// Its name among the tokenizers.
+    pub(super) fn tokenizer(self) -> &'static str {
+        match self {
+            Analyzer::Standard => "default",
+            Analyzer::English => "en_stem",
+            Analyzer::Whitespace => "whitespace",
+        }
+    }
+}
+
+/// A vector field: what its indexes are made for. As JSON, everything but `dim` may be left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VectorField(pub Params);
+
+/// As JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    dim: usize,
+    #[serde(default)]
+    metric: Option<String>,
+    #[serde(default)]
+    dtype: Option<String>,
+    #[serde(default)]
+    kind: Option<String>,
+    #[serde(default)]
+    code: Option<String>,
+    #[serde(default)]
+    m: Option<usize>,
+    #[serde(default)]
+    ef_construction: Option<usize>,
+    #[serde(default)]
+    nlist: Option<usize>,
+    #[serde(default)]
+    seed: Option<u64>,
+}
+
+impl Serialize for VectorField {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Params { dim, metric, dtype, kind, code, m, ef_construction, nlist, seed } = self.0;
+        let name = |name: &str| Some(name.to_owned());
+        let (metric, dtype) = (name(metric.name()), name(dtype.name()));
+        let (kind, code) = (name(kind.name()), name(code.name()));
+        let (m, ef_construction, nlist, seed) = (Some(m), Some(ef_construction), Some(nlist), Some(seed));
+        Written { dim, metric, dtype, kind, code, m, ef_construction, nlist, seed }.serialize(serializer)
+    }
+}
+
+/// The one of `all` that `name` names, or the usual one.
+fn named<T: Copy, E: serde::de::Error>(
+    argument: &str,
+    given: Option<String>,
+    usual: T,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+) -> Result<T, E> {
+    let Some(given) = given else { return Ok(usual) };
+    all.iter().copied().find(|&one| name(one) == given).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|&one| name(one)).collect();
+        E::custom(format!("{argument} is {given:?}: give {}", names.join(", ")))
+    })
+}
+
+impl<'de> Deserialize<'de> for VectorField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = Written::deserialize(deserializer)?;
+        let usual = Params::new(written.dim);
+        let dtype = named("dtype", written.dtype, usual.dtype, &Dtype::ALL, Dtype::name)?;
+        let metric = if dtype == Dtype::Bits { Metric::Hamming } else { usual.metric };
+        Ok(VectorField(Params {
+            dim: written.dim,
+            metric: named("metric", written.metric, metric, &Metric::ALL, Metric::name)?,
+            dtype,
+            kind: named("kind", written.kind, usual.kind, &Kind::ALL, Kind::name)?,
+            code: named("code", written.code, usual.code, &Code::ALL, Code::name)?,
+            m: written.m.unwrap_or(usual.m),
+            ef_construction: written.ef_construction.unwrap_or(usual.ef_construction),
+            nlist: written.nlist.unwrap_or(usual.nlist),
+            seed: written.seed.unwrap_or(usual.seed),
+        }))
+    }
+}
+
+/// What is wrong with a schema.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum SchemaError {
+    #[error("{len} fields: a table has at most {FIELDS_MAX}")]
+    TooMany { len: usize },
+    #[error(
+        "field {name:?}: a name has 1 to {NAME_BYTES_MAX} bytes, does not begin with `_`, and has no dot at its ends and no control characters"
+    )]
+    Name { name: String },
+    #[error("field {name:?} and field {inside:?}: a name cannot be both a field and an object's path")]
+    Inside { name: String, inside: String },
+    #[error("field {name:?}: {error}")]
+    Vector { name: String, error: CreateError },
+}
+
+impl Schema {
+    /// Checks names and parameters.
+    ///
+    /// # Errors
+    /// What is wrong, by field.
+    pub fn check(&self) -> Result<(), SchemaError> {
+        if self.fields.len() > FIELDS_MAX {
+            return Err(SchemaError::TooMany { len: self.fields.len() });
+        }
+        for (name, kind) in &self.fields {
+            let inner = name.split('.').all(|part| !part.is_empty());
+            let fine = inner && name.len() <= NAME_BYTES_MAX && !name.starts_with('_');
+            if !fine || name.chars().any(char::is_control) {
+                return Err(SchemaError::Name { name: name.clone() });
+            }
+            let mut above = name.match_indices('.').map(|(at, _)| &name[..at]);
+            if let Some(outer) = above.find(|outer| self.fields.contains_key(*outer)) {
+                return Err(SchemaError::Inside { name: outer.to_owned(), inside: name.clone() });
+            }
+            if let FieldKind::Vector(VectorField(params)) = kind {
+                Index::new(*params).map_err(|error| SchemaError::Vector { name: name.clone(), error })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The vector fields, by name.
+    pub fn vectors(&self) -> impl Iterator<Item = (&str, &Params)> {
+        self.fields.iter().filter_map(|(name, kind)| match kind {
+            FieldKind::Vector(VectorField(params)) => Some((name.as_str(), params)),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_read_with_what_is_usual_and_written_back() {
+        let text = r#"{"fields": {
+            "title": {"type": "text", "analyzer": "english"}, "n": {"type": "integer"}, "a.b": {"type": "keyword"},
+            "v": {"type": "vector", "dim": 8, "metric": "cosine", "code": "i8"}, "w": {"type": "vector", "dim": 64, "dtype": "bits"}
+        }}"#;
+        let schema: Schema = serde_json::from_str(text).unwrap();
+        schema.check().unwrap();
+        let params = Params { metric: Metric::Cosine, code: Code::I8, ..Params::new(8) };
+        assert_eq!(schema.fields["v"], FieldKind::Vector(VectorField(params)));
+        assert_eq!(schema.vectors().map(|(name, p)| (name, p.metric)).last(), Some(("w", Metric::Hamming)));
+        let back: Schema = serde_json::from_str(&serde_json::to_string(&schema).unwrap()).unwrap();
+        assert_eq!(back, schema);
+    }
+
+    #[test]
+    fn what_is_wrong_names_the_field_and_the_remedy() {
+        let wrong = |text: &str| match serde_json::from_str::<Schema>(text) {
+            Ok(schema) => schema.check().unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        };
+        for (fields, says) in [
+            (r#""_id": {"type": "keyword"}"#, "field \"_id\": a name has"),
+            (r#""a..b": {"type": "keyword"}"#, "field \"a..b\": a name has"),
+            (r#""a": {"type": "object"}, "a.b": {"type": "float"}"#, "field \"a\" and field \"a.b\""),
+            (r#""v": {"type": "vector", "dim": 0}"#, "field \"v\": "),
+            (r#""v": {"type": "vector", "dim": 8, "metric": "l3"}"#, "metric is \"l3\": give l2, ip, cosine"),
+            (r#""v": {"type": "vector", "dim": 8, "size": 3}"#, "unknown field `size`"),
+            (r#""v": {"type": "vektor"}"#, "unknown variant `vektor`"),
+        ] {
+            let said = wrong(&format!("{{\"fields\": {{{fields}}}}}"));
+            assert!(said.contains(says), "{said}");
+        }
+    }
+}
