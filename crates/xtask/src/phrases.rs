@@ -11,7 +11,8 @@ const MARKS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 const EMPTY_NAMES: [&str; 6] = ["utils", "util", "common", "helpers", "helper", "misc"];
 
 /// The crates that talk to C, to the operating system, to mapped memory or to Python.
-const UNSAFE_CRATES: [&str; 7] = ["kernels", "index", "engine", "topology", "scheduler", "python", "bench"];
+const UNSAFE_CRATES: [&str; 8] =
+    ["kernels", "index", "engine", "topology", "scheduler", "storage", "python", "bench"];
 
 /// Checks names and text of every source file.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {

@@ -1,0 +1,16 @@
+//! All input and output of tables: files behind one trait, a log, checksummed blobs, a manifest.
+//!
+//! This crate never interprets what it stores, starts no thread, reads no clock, and draws no number that is not seeded.
+//! [`Storage`] is what tables need of a file system: a [`Disk`], or a [`Memory`] whose journal gives what a power cut
+//! would leave.
+
+mod disk;
+pub mod memory;
+mod random;
+mod storage;
+mod sync;
+
+pub use disk::Disk;
+pub use memory::{Journal, Memory};
+pub use random::Random;
+pub use storage::{Append, Bytes, Entry, Held, Kind, Storage};
