@@ -2,15 +2,25 @@
 //!
 //! This crate never interprets what it stores, starts no thread, reads no clock, and draws no number that is not seeded.
 //! [`Storage`] is what tables need of a file system: a [`Disk`], or a [`Memory`] whose journal gives what a power cut
-//! would leave.
+//! would leave, either of them perhaps [`Faulty`].
 
+pub mod blob;
+mod checksum;
 mod disk;
-pub mod memory;
+pub mod fault;
+mod faulty;
+pub mod log;
+pub mod manifest;
+mod memory;
+mod publish;
 mod random;
 mod storage;
 mod sync;
 
 pub use disk::Disk;
+pub use fault::Fault;
+pub use faulty::{Call, Failure, Faulty};
 pub use memory::{Journal, Memory};
+pub use publish::remove_temporaries;
 pub use random::Random;
 pub use storage::{Append, Bytes, Entry, Held, Kind, Storage};

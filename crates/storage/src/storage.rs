@@ -28,7 +28,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Makes durable what was ever written to a file, by whoever it was.
     fn sync_file(&self, path: &Path) -> io::Result<()>;
 
-    /// Gives a file or folder another name. A file of that name is replaced.
+    /// Gives a file or folder another name. A file of that name is replaced. If it fails, nothing was changed.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file. Whoever has it open can read on.
