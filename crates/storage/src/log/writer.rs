@@ -183,7 +183,8 @@ impl Log {
             let tail = &mut *lock(&self.tail);
             let end = if tail.file.is_none() { tail.next } else { u64::MAX };
             let ends = tail.files.iter().skip(1).map(|&(_, first)| first).chain([end]);
-            let count = ends.take_while(|&end| end <= sequence.saturating_add(1)).count();
+            let count =
+                ends.take(tail.files.len()).take_while(|&end| end <= sequence.saturating_add(1)).count();
             tail.files.drain(..count).collect()
         };
         for (at, &(number, _)) in dropped.iter().enumerate() {
