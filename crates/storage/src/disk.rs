@@ -73,7 +73,7 @@ impl Storage for Disk {
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from, to) = (self.place(from)?, self.place(to)?);
         match fs::hard_link(&from, &to) {
-            Err(error) if may_copy(&error) => copy(&from, &to),
+            Err(error) if may_copy(&error) && fs::metadata(&from)?.is_file() => copy(&from, &to),
             linked => linked,
         }
     }

@@ -63,7 +63,7 @@ impl Call {
 /// What a failing call meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A broken disk (`EIO`).
+    /// A broken disk (`EIO`); an append has then written everything.
     Broken,
     /// A full disk (`ENOSPC`); an append has then written half.
     Full,
@@ -71,11 +71,11 @@ pub enum Failure {
     Handles,
 }
 
-impl Failure {
+impl From<Failure> for io::Error {
     /// As the system makes it, so that its text is known from real ones.
-    fn error(self) -> io::Error {
+    fn from(failure: Failure) -> io::Error {
         #[cfg(unix)]
-        let code = match self {
+        let code = match failure {
             Failure::Broken => libc::EIO,
             Failure::Full => libc::ENOSPC,
             Failure::Handles => libc::EMFILE,
@@ -83,7 +83,7 @@ impl Failure {
         #[cfg(unix)]
         return io::Error::from_raw_os_error(code);
         #[cfg(not(unix))]
-        match self {
+        match failure {
             Failure::Full => io::ErrorKind::StorageFull.into(),
             Failure::Broken | Failure::Handles => io::ErrorKind::Other.into(),
         }
@@ -120,7 +120,7 @@ impl Shared {
     }
 
     /// Counts a call, which fails if it is its turn.
-    fn call(&self, call: Call) -> io::Result<()> {
+    fn call(&self, call: Call) -> Result<(), Failure> {
         let state = &mut *self.state();
         state.calls[call as usize] += 1;
         let Some(plan) = state.plan.as_ref().filter(|plan| plan.kinds & call.bit() != 0) else {
@@ -131,7 +131,7 @@ impl Shared {
             return Ok(());
         }
         state.failed += 1;
-        Err(plan.failure.error())
+        Err(plan.failure)
     }
 }
 
@@ -261,12 +261,15 @@ struct Growing {
 
 impl Append for Growing {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        self.shared.call(Call::Append).or_else(|error| {
-            if error.kind() == io::ErrorKind::StorageFull {
-                self.inner.append(&bytes[..bytes.len() / 2])?;
-            }
-            Err(error)
-        })?;
+        if let Err(failure) = self.shared.call(Call::Append) {
+            let written = match failure {
+                Failure::Broken => bytes.len(),
+                Failure::Full => bytes.len() / 2,
+                Failure::Handles => 0,
+            };
+            self.inner.append(&bytes[..written])?;
+            return Err(failure.into());
+        }
         self.inner.append(bytes)
     }
 

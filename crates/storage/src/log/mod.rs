@@ -10,6 +10,8 @@
 
 mod format;
 mod group;
+#[cfg(all(test, loom))]
+mod models;
 mod replay;
 mod writer;
 

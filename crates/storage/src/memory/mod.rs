@@ -9,7 +9,7 @@ mod journal;
 mod tree;
 
 use crate::disk::taken;
-use crate::storage::{Append, Bytes, Entry, Held, Kind, Storage};
+use crate::storage::{Append, Bytes, Entry, Held, Kind, Storage, check};
 pub use journal::Journal;
 use journal::Op;
 use std::collections::HashSet;
@@ -106,13 +106,17 @@ impl Storage for Memory {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        check(from).and_then(|()| check(to))?;
         let mut state = self.state();
         let tree = &state.tree;
-        let moved = tree.find(from)?;
         let (source, old) = tree.place(from)?;
         let (target, new) = tree.place(to)?;
+        let moved = tree.find(from)?;
         if to.starts_with(from) && to != from {
             return Err(io::ErrorKind::InvalidInput.into());
+        }
+        if from.starts_with(to) && to != from {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
         }
         if let Some(&replaced) = tree.folder(target)?.get(new) {
             // As POSIX has it, two names of one file stay two.
@@ -143,12 +147,13 @@ impl Storage for Memory {
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        check(from).and_then(|()| check(to))?;
         let mut state = self.state();
         let file = state.tree.find(from)?;
+        let (folder, name) = state.tree.free_place(to)?;
         if state.tree.file(file).is_err() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let (folder, name) = state.tree.free_place(to)?;
         let names = vec![Renaming { folder, name: name.to_owned(), to: Some(file) }];
         state.change(Op::Names { made: None, names });
         Ok(())

@@ -16,7 +16,7 @@ fn until(images: usize, check: fn(u64) -> Checked) {
 
 #[test]
 fn what_the_log_acknowledged_is_there_after_any_crash_and_a_second_one() {
-    let images = std::env::var("LANEWISE_CRASHES").map_or(20_000, |n| n.parse().expect("a number"));
+    let images = std::env::var("LANEWISE_CRASHES").map_or(100_000, |n| n.parse().expect("a number"));
     until(images, logs::crashes);
 }
 

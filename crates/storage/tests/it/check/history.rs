@@ -111,6 +111,11 @@ impl Running {
     /// The log that is in a memory, which must be as the model admits.
     pub(crate) fn recover(memory: Memory, model: &Model) -> Result<Running, String> {
         let storage = Faulty::new(Arc::new(memory.clone()));
+        Running::attach(memory, storage, model)
+    }
+
+    /// The same through a storage that may fail, which is an error too.
+    pub(crate) fn attach(memory: Memory, storage: Faulty, model: &Model) -> Result<Running, String> {
         let opened = open(Arc::new(storage.clone()), model.from);
         let (log, replayed, records) = opened.map_err(|error| error.to_string())?;
         model.admits(&records, &replayed)?;
@@ -141,13 +146,9 @@ impl Running {
 
     pub(crate) fn sync(&mut self) -> bool {
         let Ok(number) = self.log.sync_all() else { return false };
-        self.acknowledge(number);
-        true
-    }
-
-    fn acknowledge(&mut self, number: u64) {
         self.model.acknowledged = self.model.acknowledged.max(number);
         self.memory.note(number);
+        true
     }
 
     /// Up to `number`, records are kept elsewhere.
