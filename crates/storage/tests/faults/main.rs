@@ -13,7 +13,9 @@ fn some(check: fn(u64) -> Checked) -> Checked {
     (1..=40).try_fold(0, |done, seed| check(seed).map(|now| done + now))
 }
 
-const CHECKS: [(&str, fn() -> Checked); 6] = [
+type Check = (&'static str, fn() -> Checked);
+
+const CHECKS: [Check; 6] = [
     ("crashes of the log", || some(logs::crashes)),
     ("crashes of a manifest", || some(manifests::crashes)),
     ("crashes of blobs", || some(blobs::crashes)),

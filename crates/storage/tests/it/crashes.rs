@@ -3,6 +3,7 @@
 use crate::check::{Checked, blobs, logs, manifests};
 
 /// Seed after seed until enough images were looked at.
+#[expect(clippy::print_stdout, reason = "counts are for whoever runs it long")]
 fn until(images: usize, check: fn(u64) -> Checked) {
     let mut done = 0;
     for seed in 1.. {

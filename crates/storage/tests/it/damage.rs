@@ -112,6 +112,25 @@ fn files_that_are_missing_exchanged_or_of_another_log_are_detected() {
     assert!(matches!(other, Err(ReplayError::Damaged { what: "it belongs to another log", .. })));
 }
 
+#[test]
+fn a_record_that_was_cut_out_or_doubled_is_detected() {
+    // Whole records of 24 + 16 bytes with good checksums, in the wrong place.
+    let mut running = crate::check::history::Running::begin();
+    for number in 0..3 {
+        running.append(vec![number; 16]).unwrap();
+    }
+    let file = files(&running.memory, dir());
+    let mut cut = file.clone();
+    cut[0].1.drain(80..120);
+    let mut doubled = file.clone();
+    let record = doubled[0].1[80..120].to_vec();
+    doubled[0].1.splice(80..80, record);
+    for files in [cut, doubled] {
+        let error = numbers(&files, 1).unwrap_err();
+        assert!(matches!(error, ReplayError::Damaged { what: "a record is out of order", .. }), "{error}");
+    }
+}
+
 /// A log whose only record is not acknowledged, and holds a whole file of a log with this identity.
 fn holding(identity: u64) -> Files {
     let inner = Memory::new();

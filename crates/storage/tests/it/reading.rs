@@ -37,21 +37,11 @@ fn a_blob_gives_back_what_was_written() {
         blob.verify().unwrap();
         let all = blob.bytes().unwrap();
         assert_eq!((*all).as_ref(), data);
-        assert!(bytes == 0 || (*all).as_ref().as_ptr().is_aligned_to_line());
+        assert!(bytes == 0 || (*all).as_ref().as_ptr().addr().is_multiple_of(64));
         assert_eq!(
             blob.read(bytes..bytes + 1).unwrap_err(),
             BlobError::Range { bytes: bytes..bytes + 1, data: bytes }
         );
-    }
-}
-
-trait Line {
-    fn is_aligned_to_line(self) -> bool;
-}
-
-impl Line for *const u8 {
-    fn is_aligned_to_line(self) -> bool {
-        self.addr().is_multiple_of(64)
     }
 }
 
@@ -138,6 +128,15 @@ fn a_log_that_is_opened_and_closed_writes_nothing() {
     log.close().unwrap();
     assert_eq!(files(&running.memory), 1);
     assert_eq!(running.memory.journal().syncs().count(), syncs, "a closed log is durable already");
+}
+
+#[test]
+fn what_a_crash_left_of_a_new_file_is_removed_when_the_log_is_opened() {
+    let running = Running::begin();
+    running.memory.create(Path::new("log/log-0000000000000001.tmp")).unwrap().append(b"LANE").unwrap();
+    let (log, ..) = open(Arc::new(running.memory.clone()), 1).unwrap();
+    assert_eq!(running.memory.list(dir()).unwrap(), []);
+    assert_eq!(log.append(b"x").unwrap().sequence(), 1);
 }
 
 #[test]

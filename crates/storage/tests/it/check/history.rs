@@ -2,7 +2,7 @@
 
 use super::Checked;
 use crate::require;
-use lanewise_storage::log::{AppendError, Log, Replayed};
+use lanewise_storage::log::{AppendError, Log, ReplayError, Replayed};
 use lanewise_storage::{Faulty, Memory, Random, Storage};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -75,11 +75,11 @@ impl Model {
     }
 }
 
+/// A log that was opened, and its records.
+pub(crate) type Opened = (Log, Replayed, BTreeMap<u64, Vec<u8>>);
+
 /// Opens a log, and gives its records.
-pub(crate) fn open(
-    storage: Arc<dyn Storage>,
-    from: u64,
-) -> Result<(Log, Replayed, BTreeMap<u64, Vec<u8>>), lanewise_storage::log::ReplayError> {
+pub(crate) fn open(storage: Arc<dyn Storage>, from: u64) -> Result<Opened, ReplayError> {
     let mut records = BTreeMap::new();
     let mut each = |number: u64, payload: &[u8]| {
         assert!(records.insert(number, payload.to_vec()).is_none(), "record {number} twice");
