@@ -19,7 +19,7 @@ help:
 	@echo 'make bench-scheduler  60 graph tables and 15 list tables on this machine: round-robin, stealing, chiplet'
 	@echo 'make sim     the policies on simulated machines with many chiplets, as figures (bench-out/sim)'
 	@echo 'make sim-cachegrind  the simulated caches beside those of cachegrind (needs valgrind)'
-	@echo 'make fuzz    hostile index files for FUZZ_SECONDS (600); needs nightly Rust and cargo-fuzz'
+	@echo 'make fuzz    hostile files, FUZZ_SECONDS (600) for each of FUZZ_TARGETS; needs nightly Rust and cargo-fuzz'
 	@echo 'make doctor  what this machine has and which kernels run'
 	@echo 'make check   lints, formats, tiers, generated files'
 	@echo 'make fix     formats, regenerates'
@@ -80,10 +80,13 @@ sim-cachegrind:
 
 FUZZ := target/fuzz
 FUZZ_SECONDS ?= 600
+FUZZ_TARGETS ?= open log blob manifest
 fuzz:
 	@cargo run -q --release --manifest-path fuzz/Cargo.toml --target-dir $(FUZZ) --bin seeds -- $(FUZZ)/corpus
-	@cargo +nightly fuzz run -O --target-dir $(FUZZ) open $(FUZZ)/corpus -- \
-	    -max_len=65536 -timeout=30 -rss_limit_mb=3000 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1
+	@for target in $(FUZZ_TARGETS); do \
+	    cargo +nightly fuzz run -O --target-dir $(FUZZ) $$target $(FUZZ)/corpus/$$target -- \
+	    -max_len=65536 -timeout=30 -rss_limit_mb=3000 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 || exit 1; \
+	done
 
 doctor:
 	@cargo run -q --release -p lanewise-cli --bin lanewise -- doctor

@@ -1,15 +1,78 @@
-//! Writes small index files of every kind and code into the folder that it is given: what the fuzzer starts from.
+//! Writes small files of every kind into a folder for each fuzz target: what the fuzzer starts from.
 
 use lanewise_index::{Code, Dtype, Index, Inline, Kind, Metric, Params, Vectors};
-use std::io::Write;
+use lanewise_storage::blob::BlobWriter;
+use lanewise_storage::log::Log;
+use lanewise_storage::{Memory, Storage, manifest};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const DIM: usize = 12;
 
-fn main() -> std::io::Result<()> {
-    let folder = std::env::args().nth(1).expect("a folder to write into");
-    std::fs::create_dir_all(&folder)?;
+fn main() -> io::Result<()> {
+    let folder = PathBuf::from(std::env::args().nth(1).expect("a folder to write into"));
+    for target in ["open", "log", "blob", "manifest"] {
+        std::fs::create_dir_all(folder.join(target))?;
+    }
+    indexes(&folder.join("open"))?;
+    logs(&folder.join("log"))?;
+    blobs(&folder.join("blob"))?;
+    manifests(&folder.join("manifest"))
+}
+
+/// The files of a memory, each behind what the target reads first and joined by what it cuts at.
+fn keep(memory: &Memory, first: u8, cut: &[u8], path: &Path) -> io::Result<()> {
+    let root = Path::new("");
+    let files = memory.list(root)?.into_iter().map(|entry| memory.open(Path::new(&entry.name)));
+    let files =
+        files.map(|file| file.map(|file| (*file).as_ref().to_vec())).collect::<io::Result<Vec<_>>>()?;
+    std::fs::write(path, [vec![first], files.join(cut)].concat())
+}
+
+fn logs(folder: &Path) -> io::Result<()> {
+    for files in 1..4u8 {
+        let memory = Memory::new();
+        let go_on = &mut |_: u64, _: &[u8]| ControlFlow::Continue(());
+        let (log, _) = Log::open(Arc::new(memory.clone()), Path::new(""), 7, 1, go_on).expect("a new log");
+        for number in 0..files * 3 {
+            let position = log.append(&vec![number; usize::from(number) * 7]).expect("memory has room");
+            if number % 2 == 0 {
+                log.sync(position).expect("memory syncs");
+            }
+            if number % 3 == 2 && number + 1 < files * 3 {
+                log.rotate().expect("memory has room");
+            }
+        }
+        keep(&memory, files, b"next file", &folder.join(format!("files-{files}")))?;
+        log.close().expect("memory has room");
+        keep(&memory, 1, b"next file", &folder.join(format!("closed-{files}")))?;
+    }
+    Ok(())
+}
+
+fn blobs(folder: &Path) -> io::Result<()> {
+    for bytes in [0, 1, 100, 60_000] {
+        let memory = Memory::new();
+        let mut writer = BlobWriter::new(memory.create(Path::new("blob"))?);
+        writer.write_all(&vec![3; bytes])?;
+        writer.finish()?;
+        keep(&memory, 2, b"", &folder.join(bytes.to_string()))?;
+    }
+    Ok(())
+}
+
+fn manifests(folder: &Path) -> io::Result<()> {
+    for bytes in [0, 1, 100] {
+        let memory = Memory::new();
+        manifest::replace(&memory, Path::new("manifest"), 0, &vec![3; bytes]).expect("memory has room");
+        keep(&memory, 1, b"", &folder.join(bytes.to_string()))?;
+    }
+    Ok(())
+}
+
+fn indexes(folder: &Path) -> io::Result<()> {
     let floats: Vec<f32> = (0..300 * DIM).map(|i| ((i * 7919 + i / DIM * 31) % 101) as f32 - 50.0).collect();
     let bits: Vec<u8> = (0..300 * 2).map(|i| (i * 73 % 16) as u8).collect();
     for kind in Kind::ALL {
@@ -28,7 +91,7 @@ fn main() -> std::io::Result<()> {
                     .calibrate(None, &[3], &Inline, &mut |_, _| ControlFlow::Continue(()))
                     .expect("enough vectors");
                 let name = format!("{}-{}-{}", kind.name(), code.name(), dtype.name());
-                let mut file = std::fs::File::create(Path::new(&folder).join(name))?;
+                let mut file = std::fs::File::create(folder.join(name))?;
                 for piece in index.image().expect("no earlier panic").pieces() {
                     file.write_all(piece)?;
                 }
