@@ -140,3 +140,23 @@ pub(super) fn number(name: &std::ffi::OsStr) -> Option<u64> {
     // So that there is always a next one.
     number.flatten().filter(|&number| number <= NUMBER_MAX)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn no_number_is_so_large_that_there_is_none_after_it() {
+        let header = |first| Header { number: 3, first, identity: 5 };
+        assert!(Header::decode(&header(NUMBER_MAX).encode()).is_ok_and(|found| found == header(NUMBER_MAX)));
+        assert!(matches!(Header::decode(&header(NUMBER_MAX + 1).encode()), Err(HeaderError::Damaged(_))));
+        assert_eq!(number(OsStr::new("log-7fffffffffffffff")), Some(NUMBER_MAX));
+        for name in
+            ["log-8000000000000000", "log-000000000000000A", "log-1", "log-0000000000000001.tmp", "log"]
+        {
+            assert_eq!(number(OsStr::new(name)), None, "{name}");
+        }
+        assert_eq!(path(Path::new("d"), 0x1f), Path::new("d/log-000000000000001f"));
+    }
+}

@@ -205,7 +205,7 @@ impl Reading<'_> {
                 let what = "a record is damaged or gone that the next file builds on";
                 return Err(file.damaged(at, self.next, what));
             }
-            None if at < bytes.len() && vouched(bytes, at, self.next, &seed) => {
+            None if at < bytes.len() && vouched(bytes, at, &seed) => {
                 return Err(file.damaged(at, self.next, "a record is damaged that was synced"));
             }
             None => {}
@@ -225,7 +225,7 @@ impl Reading<'_> {
 }
 
 /// Whether a good record behind the bad one at `bad` says that the file was durable beyond it.
-fn vouched(bytes: &[u8], bad: usize, next: u64, seed: &Crc) -> bool {
+fn vouched(bytes: &[u8], bad: usize, seed: &Crc) -> bool {
     if planted(Fault::TornTailIsDamage) || planted(Fault::DamageIsTornTail) {
         return planted(Fault::TornTailIsDamage);
     }
@@ -235,8 +235,7 @@ fn vouched(bytes: &[u8], bad: usize, next: u64, seed: &Crc) -> bool {
     let mut work = 4 * bytes.len();
     for at in (bad + ALIGN..=bytes.len().saturating_sub(PREFIX)).step_by(ALIGN) {
         let Some(record) = Record::unchecked(bytes, at) else { continue };
-        let plausible = record.sequence >= next && record.synced > bad as u64 && record.synced <= at as u64;
-        if !plausible {
+        if record.synced <= bad as u64 || record.synced > at as u64 {
             continue;
         }
         let Some(left) = work.checked_sub(record.end - at) else { return true };

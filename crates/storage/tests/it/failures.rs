@@ -3,6 +3,7 @@
 use crate::check::blobs::{data, write};
 use crate::check::history::{Model, Running, dir, open};
 use lanewise_storage::blob::Blob;
+use lanewise_storage::log::AppendError;
 use lanewise_storage::manifest::{self, ReadError, ReplaceError};
 use lanewise_storage::{Call, Failure, Faulty, Memory, Random, Storage, remove_temporaries};
 use std::io;
@@ -188,6 +189,33 @@ fn a_full_disk_refuses_writes_lets_syncs_and_reads_pass_and_takes_writes_again()
 #[test]
 fn a_failed_sync_ends_the_log() {
     crate::check::logs::poison().unwrap();
+}
+
+#[test]
+fn a_failed_sync_of_the_folder_ends_the_log_too() {
+    let mut running = Running::begin();
+    running.append(vec![1; 9]).unwrap();
+    running.storage.fail(&[Call::SyncDir], 0, true, Failure::Broken);
+    assert!(matches!(running.log.rotate(), Err(AppendError::Poisoned(_))));
+    assert!(matches!(running.log.append(b"more"), Err(AppendError::Poisoned(_))));
+    assert_eq!(running.log.durable(), 1, "the old file was synced before");
+}
+
+#[test]
+fn files_that_could_not_be_dropped_are_dropped_later() {
+    let mut running = Running::begin();
+    for number in 0..4 {
+        running.append(vec![number; 9]).unwrap();
+        running.log.rotate().unwrap();
+        running.log.rotate().unwrap();
+    }
+    let files = |running: &Running| running.memory.list(dir()).unwrap().len();
+    assert_eq!(files(&running), 5, "an empty file is not rotated");
+    running.storage.fail(&[Call::Remove], 1, true, Failure::Broken);
+    assert!(running.drop_through(4).is_err());
+    assert_eq!(files(&running), 4);
+    assert_eq!(running.drop_through(4).unwrap(), 3);
+    assert_eq!(files(&running), 1);
 }
 
 #[test]

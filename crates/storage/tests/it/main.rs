@@ -5,6 +5,7 @@ mod check;
 mod crashes;
 mod damage;
 mod failures;
+mod images;
 mod locks;
 mod reading;
 mod threads;

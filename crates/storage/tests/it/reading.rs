@@ -10,6 +10,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn file() -> &'static Path {
     Path::new("file")
@@ -61,6 +62,35 @@ fn a_damaged_block_is_met_by_who_reads_it_and_by_nobody_else() {
     }
 }
 
+/// A file that a disk begins to give back wrongly.
+struct Rotting {
+    right: Vec<u8>,
+    wrong: Vec<u8>,
+    rotten: Arc<AtomicBool>,
+}
+
+impl AsRef<[u8]> for Rotting {
+    fn as_ref(&self) -> &[u8] {
+        if self.rotten.load(Ordering::Relaxed) { &self.wrong } else { &self.right }
+    }
+}
+
+#[test]
+fn a_block_is_checked_once_and_again_when_all_are_verified() {
+    let right = blob_file(&data(2 * BLOCK));
+    let mut wrong = right.clone();
+    wrong[5] ^= 1;
+    wrong[BLOCK + 5] ^= 1;
+    let rotten = Arc::new(AtomicBool::new(false));
+    let blob = Blob::open(Arc::new(Rotting { right, wrong, rotten: rotten.clone() })).unwrap();
+    blob.read(0..10).unwrap();
+    rotten.store(true, Ordering::Relaxed);
+    blob.read(0..10).unwrap();
+    assert!(blob.read(BLOCK..BLOCK + 10).is_err(), "it was not checked before");
+    assert_eq!(blob.verify(), Err(BlobError::Block { bytes: 0..BLOCK as u64 }));
+    assert!(blob.read(0..10).is_err());
+}
+
 #[test]
 fn a_blob_whose_write_failed_takes_nothing_more() {
     let storage = Faulty::new(Arc::new(Memory::new()));
@@ -76,6 +106,9 @@ fn strange_bytes_are_no_blob() {
     let opened = |bytes: &[u8]| Blob::open(Arc::new(bytes.to_vec())).map(drop).unwrap_err();
     assert_eq!(opened(b""), BlobError::Footer);
     assert_eq!(opened(&[0; 500]), BlobError::Footer);
+    let mut table = blob_file(&data(10));
+    table[10] ^= 1;
+    assert_eq!(opened(&table), BlobError::Table);
     let mut longer = vec![1; 8];
     longer.extend(blob_file(&data(10)));
     assert_eq!(opened(&longer), BlobError::Length { found: 54, data: 10 });
