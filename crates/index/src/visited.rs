@@ -1,57 +1,56 @@
 //! Which nodes a search has met: one bit each, so that a million nodes take 122 KiB, and cleared by the list of what was
-//! set, so that a search costs what it visits and not what the index holds.
+//! met, so that a search costs what it visits and not what the index holds.
 
 /// A set of node ids, reused from search to search.
 #[derive(Default)]
 pub(crate) struct Visited {
     words: Vec<u64>,
-    touched: Vec<u32>,
+    /// What is in the set, up to `len`; behind that only room.
+    met: Vec<u32>,
+    len: usize,
 }
 
 impl Visited {
     /// Empties the set and makes room for ids below `count`.
     pub(crate) fn reset(&mut self, count: usize) {
-        for &word in &self.touched {
-            self.words[word as usize] = 0;
+        for &id in &self.met[..self.len] {
+            self.words[id as usize / 64] = 0;
         }
-        self.touched.clear();
+        self.len = 0;
         let words = count.div_ceil(64);
         if words > self.words.len() {
             self.words.resize(words, 0);
         }
     }
 
-    /// Adds `ids` and appends those that were new to `new`. Without branches on what was met, which no predictor could
-    /// foresee: half of the neighbours in a walk have been met.
+    /// Adds those of `ids` that are below `count`; gives those that were new. Without branches on what was met, which no
+    /// predictor could foresee: half of the neighbours in a walk have been met.
     #[inline]
-    pub(crate) fn insert_all(&mut self, ids: impl Iterator<Item = u32>, most: usize, new: &mut Vec<u32>) {
-        let (mut kept, mut touched) = (new.len(), self.touched.len());
-        new.resize(kept + most, 0);
-        self.touched.resize(touched + most, 0);
-        for id in ids.take(most) {
-            let word = &mut self.words[id as usize / 64];
+    pub(crate) fn insert_all(&mut self, ids: impl ExactSizeIterator<Item = u32>, count: usize) -> &[u32] {
+        let (most, start) = (ids.len(), self.len);
+        if self.met.len() < start + most {
+            self.met.resize(2 * (start + most), 0);
+        }
+        let (words, new) = (&mut *self.words, &mut self.met[start..][..most]);
+        let mut kept = 0;
+        for id in ids {
+            if id as usize >= count {
+                continue;
+            }
+            let word = &mut words[id as usize / 64];
             let bit = 1 << (id % 64);
-            self.touched[touched] = id / 64;
-            touched += usize::from(*word == 0);
             new[kept] = id;
             kept += usize::from(*word & bit == 0);
             *word |= bit;
         }
-        new.truncate(kept);
-        self.touched.truncate(touched);
+        self.len += kept;
+        &new[..kept]
     }
 
     /// Adds `id`; whether it was new.
     #[inline]
     pub(crate) fn insert(&mut self, id: u32) -> bool {
-        let word = &mut self.words[id as usize / 64];
-        let bit = 1 << (id % 64);
-        let new = *word & bit == 0;
-        if *word == 0 {
-            self.touched.push(id / 64);
-        }
-        *word |= bit;
-        new
+        !self.insert_all(std::iter::once(id), usize::MAX).is_empty()
     }
 }
 
@@ -82,9 +81,7 @@ mod tests {
             for step in 1..30 {
                 let ids = || (0..40).map(move |i| (i * step * 37 + round) % 1000);
                 let expected: Vec<u32> = ids().filter(|&id| one.insert(id)).collect();
-                let mut new = vec![7];
-                all.insert_all(ids(), 40, &mut new);
-                assert_eq!(new[1..], expected);
+                assert_eq!(all.insert_all(ids(), 1000), expected);
             }
         }
     }

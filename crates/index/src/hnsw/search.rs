@@ -8,6 +8,7 @@ use crate::record::Work;
 use crate::space::Compare;
 use crate::stop::Stop;
 use crate::visited::Visited;
+use std::sync::atomic::Ordering;
 
 /// How many candidates a walk keeps, and when it ends before all of them are expanded.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +116,9 @@ impl Walker {
     #[inline(never)]
     fn gather<L: Layer>(&mut self, layer: &L, member: u32) {
         self.members.clear();
-        self.visited.insert_all(links(layer, member), layer.links(member).len(), &mut self.members);
+        let links = layer.links(member).iter().map(|link| link.load(Ordering::Relaxed));
+        let new = self.visited.insert_all(links, layer.members());
+        self.members.extend_from_slice(new);
     }
 
     /// Keys of `self.members`, into `self.keys`.
