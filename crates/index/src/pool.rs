@@ -12,6 +12,9 @@ pub(crate) struct Entry(u64);
 pub(crate) const IDS: usize = 1 << 31;
 
 impl Entry {
+    /// After all others.
+    const MAX: Entry = Entry(u64::MAX);
+
     #[inline]
     pub(crate) fn new(key: i32, id: u32) -> Self {
         let key = key as u32 ^ 0x8000_0000;
@@ -40,6 +43,10 @@ pub(crate) struct Pool {
     /// No entry before this one is unexpanded.
     next: usize,
     capacity: usize,
+    /// Those of `push_all` that are better than the worst, from the front; behind them only room.
+    better: Vec<Entry>,
+    /// How many entries come before each of them.
+    ranks: Vec<usize>,
 }
 
 impl Pool {
@@ -88,6 +95,47 @@ impl Pool {
         let at = self.entries.partition_point(|&e| e < entry);
         self.entries.insert(at, entry);
         self.next = self.next.min(at);
+    }
+
+    /// As `push`, for those of `entries` that fit. Most are worse than what is there, unforeseeably which: they are left
+    /// out without branches.
+    #[inline]
+    pub(crate) fn push_all(
+        &mut self,
+        entries: impl ExactSizeIterator<Item = Entry>,
+        fits: impl Fn(Entry) -> bool,
+    ) {
+        if self.better.len() < entries.len() {
+            self.better.resize(entries.len(), Entry::MAX);
+            self.ranks.resize(entries.len(), 0);
+        }
+        let worst = self.worst().unwrap_or(Entry::MAX);
+        let better = &mut self.better[..entries.len()];
+        let mut kept = 0;
+        for entry in entries {
+            better[kept] = entry;
+            kept += usize::from((entry < worst) & fits(entry));
+        }
+        self.merge(kept);
+    }
+
+    /// Merges the first `kept` of `better` in. All places are looked up before anything moves, so that the look-ups overlap
+    /// and wait for no move; then every entry moves once.
+    fn merge(&mut self, kept: usize) {
+        let (better, ranks) = (&mut self.better[..kept], &mut self.ranks[..kept]);
+        better.sort_unstable();
+        for (rank, entry) in ranks.iter_mut().zip(&*better) {
+            *rank = self.entries.partition_point(|e| e < entry);
+        }
+        let mut end = self.entries.len();
+        self.entries.resize(end + kept, Entry::MAX);
+        for (before, (&entry, &at)) in better.iter().zip(&*ranks).enumerate().rev() {
+            self.entries.copy_within(at..end, at + before + 1);
+            self.entries[at + before] = entry;
+            end = at;
+        }
+        self.entries.truncate(self.capacity);
+        self.next = self.next.min(end);
     }
 
     /// The entry that the next better one would replace, if the pool is full.
@@ -166,6 +214,25 @@ mod tests {
             }
             let kept: Vec<_> = pool.entries().iter().map(|e| (e.key(), e.id())).collect();
             prop_assert_eq!(kept, all);
+        }
+
+        /// The same, for many at a time of which some do not fit.
+        #[test]
+        fn many_at_once_are_as_one_by_one(
+            steps in proptest::collection::vec(proptest::collection::vec(-50..50i32, 0..40), 0..20),
+            capacity in 1usize..60,
+            limit in -20..60i32,
+        ) {
+            let (mut pool, mut one) = (Pool::default(), Pool::default());
+            pool.reset(capacity);
+            one.reset(capacity);
+            for (step, keys) in steps.iter().enumerate() {
+                let entries = keys.iter().enumerate().map(|(i, &key)| Entry::new(key, (40 * step + i) as u32));
+                entries.clone().filter(|e| e.key() <= limit).for_each(|e| one.push(e));
+                pool.push_all(entries, |e| e.key() <= limit);
+                prop_assert_eq!(pool.entries(), one.entries());
+                prop_assert_eq!(pool.pop(), one.pop());
+            }
         }
     }
 }

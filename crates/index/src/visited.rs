@@ -13,8 +13,13 @@ pub(crate) struct Visited {
 impl Visited {
     /// Empties the set and makes room for ids below `count`.
     pub(crate) fn reset(&mut self, count: usize) {
-        for &id in &self.met[..self.len] {
-            self.words[id as usize / 64] = 0;
+        if self.len > self.words.len() / 8 {
+            // As many as there are lines: a line is faster cleared in its turn than met again.
+            self.words.fill(0);
+        } else {
+            for &id in &self.met[..self.len] {
+                self.words[id as usize / 64] = 0;
+            }
         }
         self.len = 0;
         let words = count.div_ceil(64);

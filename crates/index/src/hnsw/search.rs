@@ -211,14 +211,22 @@ impl Walker {
     #[inline]
     pub(super) fn keep<C: Compare, A: Accept>(&mut self, space: &C, beam: Beam<'_>, accept: &A) {
         let limit = beam.limit(space, self.pool.entries());
-        for (&key, &member) in self.keys.iter().zip(&self.members) {
-            if limit < f32::INFINITY && space.distance(key) > limit {
+        let limited = limit < f32::INFINITY;
+        let beyond = |entry: Entry| space.distance(entry.key()) > limit;
+        let entries = self.keys.iter().zip(&self.members).map(|(&key, &member)| Entry::new(key, member));
+        if A::ALL && limited {
+            return self.pool.push_all(entries, |entry| !beyond(entry));
+        } else if A::ALL {
+            return self.pool.push_all(entries, |_| true);
+        }
+        for entry in entries {
+            if limited && beyond(entry) {
                 continue;
             }
-            if A::ALL || accept.accepts(member) {
-                self.pool.push(Entry::new(key, member));
-            } else if self.pool.worst().is_none_or(|worst| key < worst.key()) {
-                self.detours.push(Entry::new(key, member));
+            if accept.accepts(entry.id()) {
+                self.pool.push(entry);
+            } else if self.pool.worst().is_none_or(|worst| entry.key() < worst.key()) {
+                self.detours.push(entry);
             }
         }
     }
