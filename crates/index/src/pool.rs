@@ -98,12 +98,13 @@ impl Pool {
     }
 
     /// As `push`, for those of `entries` that fit. Most are worse than what is there, unforeseeably which: they are left
-    /// out without branches.
+    /// out without branches. `first` hears of the best of the others before they are put in their places.
     #[inline]
     pub(crate) fn push_all(
         &mut self,
         entries: impl ExactSizeIterator<Item = Entry>,
         fits: impl Fn(Entry) -> bool,
+        first: impl FnOnce(Entry),
     ) {
         if self.better.len() < entries.len() {
             self.better.resize(entries.len(), Entry::MAX);
@@ -116,14 +117,17 @@ impl Pool {
             better[kept] = entry;
             kept += usize::from((entry < worst) & fits(entry));
         }
+        self.better[..kept].sort_unstable();
+        if let Some(&best) = self.better[..kept].first() {
+            first(best);
+        }
         self.merge(kept);
     }
 
-    /// Merges the first `kept` of `better` in. All places are looked up before anything moves, so that the look-ups overlap
+    /// Merges the first `kept` of `better` in, which are sorted. All places are looked up before anything moves, so that the look-ups overlap
     /// and wait for no move; then every entry moves once.
     fn merge(&mut self, kept: usize) {
         let (better, ranks) = (&mut self.better[..kept], &mut self.ranks[..kept]);
-        better.sort_unstable();
         for (rank, entry) in ranks.iter_mut().zip(&*better) {
             *rank = self.entries.partition_point(|e| e < entry);
         }
@@ -229,7 +233,10 @@ mod tests {
             for (step, keys) in steps.iter().enumerate() {
                 let entries = keys.iter().enumerate().map(|(i, &key)| Entry::new(key, (40 * step + i) as u32));
                 entries.clone().filter(|e| e.key() <= limit).for_each(|e| one.push(e));
-                pool.push_all(entries, |e| e.key() <= limit);
+                let best = entries.clone().filter(|e| e.key() <= limit && pool.worst().is_none_or(|w| *e < w)).min();
+                let mut first = None;
+                pool.push_all(entries, |e| e.key() <= limit, |e| first = Some(e));
+                prop_assert_eq!(first, best);
                 prop_assert_eq!(pool.entries(), one.entries());
                 prop_assert_eq!(pool.pop(), one.pop());
             }

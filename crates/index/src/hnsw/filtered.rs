@@ -40,7 +40,7 @@ impl Walker {
             self.members.push(entrance);
         }
         self.compare(&base, space, probe);
-        self.keep(space, beam, accept);
+        self.keep(&base, space, beam, accept);
         // The entrance leads on even where it fails the filter.
         let mut member = entrance;
         loop {
@@ -50,7 +50,7 @@ impl Walker {
                 return false;
             }
             self.compare(&base, space, probe);
-            self.keep(space, beam, accept);
+            self.keep(&base, space, beam, accept);
             match self.next(space, beam, true) {
                 Some(next) => member = next,
                 None => return true,

@@ -45,6 +45,9 @@ impl<'a> Beam<'a> {
     }
 }
 
+/// Links read before the rows that they lead to are asked for: of a line.
+const PART: usize = 16;
+
 /// The memory of a search, reused from one to the next. One per worker.
 #[derive(Default)]
 pub(crate) struct Walker {
@@ -63,6 +66,14 @@ pub(crate) struct Walker {
     pub(crate) work: Work,
     /// Whether the walk of the base layer was given up.
     pub(crate) stopped: bool,
+}
+
+/// Asks for the links of a candidate.
+#[inline]
+fn prefetch_links<L: Layer>(layer: &L, candidate: Entry) {
+    let links = layer.links_at(candidate.id());
+    prefetch(links);
+    prefetch(links.wrapping_add(16));
 }
 
 impl Walker {
@@ -85,7 +96,7 @@ impl Walker {
             self.visited.reset(view.members());
             self.visited.insert(pilot);
             loop {
-                self.expand(&view, pilot);
+                self.expand(&view, space, pilot);
                 self.compare(&view, space, probe);
                 let nearest = self.keys.iter().zip(&self.members).map(|(&key, &n)| Entry::new(key, n)).min();
                 match nearest.filter(|e| (e.key(), e.id()) < (best, pilot)) {
@@ -106,19 +117,25 @@ impl Walker {
 
     /// Leaves the members linked to `member` that this search has not met yet in `self.members`.
     #[inline]
-    fn expand<L: Layer>(&mut self, layer: &L, member: u32) {
-        self.gather(layer, member);
+    fn expand<L: Layer, C: Compare>(&mut self, layer: &L, space: &C, member: u32) {
+        self.gather(layer, space, member);
         self.work.counts.hops += 1;
         self.work.links(layer, member);
     }
 
     /// Alone, so that its loop has the registers to itself: together with the counting a walk takes 5 % more instructions.
     #[inline(never)]
-    fn gather<L: Layer>(&mut self, layer: &L, member: u32) {
+    fn gather<L: Layer, C: Compare>(&mut self, layer: &L, space: &C, member: u32) {
         self.members.clear();
-        let links = layer.links(member).iter().map(|link| link.load(Ordering::Relaxed));
-        let new = self.visited.insert_all(links, layer.members());
-        self.members.extend_from_slice(new);
+        let (links, members) = (layer.links(member), layer.members());
+        let far = L::IS_BASE && space.is_far();
+        for part in links.chunks(if far { PART } else { links.len() }) {
+            let new = self.visited.insert_all(part.iter().map(|link| link.load(Ordering::Relaxed)), members);
+            self.members.extend_from_slice(new);
+            if far {
+                space.prefetch(new);
+            }
+        }
     }
 
     /// Keys of `self.members`, into `self.keys`.
@@ -150,20 +167,15 @@ impl Walker {
         self.start(layer, starts, beam);
         loop {
             self.compare(layer, space, probe);
-            self.keep(space, beam, accept);
+            self.keep(layer, space, beam, accept);
             let Some(next) = self.next(space, beam, A::ALL) else { return };
-            self.expand(layer, next);
+            self.expand(layer, space, next);
             if !self.hidden.is_empty() {
                 self.lead_on(layer, space, next);
             }
-            if L::IS_BASE && space.is_far() {
-                space.prefetch(&self.members);
-            }
             if let Some(next) = self.pool.peek() {
                 // Often the next to be expanded: its links arrive while the distances are computed.
-                let links = layer.links_at(next.id());
-                prefetch(links);
-                prefetch(links.wrapping_add(16));
+                prefetch_links(layer, next);
             }
         }
     }
@@ -209,15 +221,23 @@ impl Walker {
 
     /// Keeps those of `self.members`, whose keys are known, that are near enough to be results or to lead to some.
     #[inline]
-    pub(super) fn keep<C: Compare, A: Accept>(&mut self, space: &C, beam: Beam<'_>, accept: &A) {
+    pub(super) fn keep<L: Layer, C: Compare, A: Accept>(
+        &mut self,
+        layer: &L,
+        space: &C,
+        beam: Beam<'_>,
+        accept: &A,
+    ) {
         let limit = beam.limit(space, self.pool.entries());
         let limited = limit < f32::INFINITY;
         let beyond = |entry: Entry| space.distance(entry.key()) > limit;
         let entries = self.keys.iter().zip(&self.members).map(|(&key, &member)| Entry::new(key, member));
+        // The best, if it is better than all before, is the next to be expanded.
+        let first = |best| prefetch_links(layer, best);
         if A::ALL && limited {
-            return self.pool.push_all(entries, |entry| !beyond(entry));
+            return self.pool.push_all(entries, |entry| !beyond(entry), first);
         } else if A::ALL {
-            return self.pool.push_all(entries, |_| true);
+            return self.pool.push_all(entries, |_| true, first);
         }
         for entry in entries {
             if limited && beyond(entry) {
