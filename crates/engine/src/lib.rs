@@ -5,6 +5,7 @@ mod file;
 mod pool;
 mod record;
 mod search;
+pub mod table;
 mod threads;
 
 pub use file::{FileError, open, predict_open, save};

@@ -1,0 +1,69 @@
+//! A set of rows, shared and replaced rather than changed.
+
+use std::sync::Arc;
+
+/// Rows by their numbers; those beyond its words are not in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Bits {
+    words: Arc<Vec<u64>>,
+    count: usize,
+}
+
+impl Bits {
+    pub(super) fn contains(&self, row: u32) -> bool {
+        self.words.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
+    }
+
+    /// Whether `row` was not in it.
+    pub(super) fn insert(&mut self, row: u32) -> bool {
+        if self.contains(row) {
+            return false;
+        }
+        let words = Arc::make_mut(&mut self.words);
+        words.resize(words.len().max(row as usize / 64 + 1), 0);
+        words[row as usize / 64] |= 1 << (row % 64);
+        self.count += 1;
+        true
+    }
+
+    /// Number of rows in it.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// `None` if they are no words, or a row is not below `rows`.
+    pub(super) fn from_bytes(bytes: &[u8], rows: usize) -> Option<Bits> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let last = words.iter().enumerate().rev().find(|(_, word)| **word != 0);
+        let end = last.map_or(0, |(at, word)| at * 64 + 64 - word.leading_zeros() as usize);
+        let count = words.iter().map(|word| word.count_ones() as usize).sum();
+        (rest.is_empty() && end <= rows).then(|| Bits { words: words.into(), count })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn bits_are_a_set(rows in prop::collection::vec(0u32..300, 0..80), limit in 0usize..400) {
+            let (mut bits, mut set) = (Bits::default(), BTreeSet::new());
+            for &row in &rows {
+                prop_assert_eq!(bits.insert(row), set.insert(row));
+            }
+            prop_assert_eq!(bits.count(), set.len());
+            prop_assert!((0..400).all(|row| bits.contains(row) == set.contains(&row)));
+            let inside = set.last().is_none_or(|&row| (row as usize) < limit);
+            prop_assert_eq!(Bits::from_bytes(&bits.to_bytes(), limit).is_some(), inside);
+            prop_assert_eq!(Bits::from_bytes(&bits.to_bytes(), 400), Some(bits));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The head: rows in memory, searched as soon as they are in.
+//!
+//! One writer appends; readers hold copies that stay as they were ([`Appended`]). Vectors go into indexes that grow and
+//! mend in place. Documents are put into [`Run`]s when somebody first asks for what is in them: each run holds what came
+//! since the last, and runs are put together as they become many, so that a document is written again a few times only.
+
+use super::append::Appended;
+use super::lookup::{Lookup, hash};
+use crate::documents::{Mapping, Parsed, Run, RunError};
+use arc_swap::ArcSwap;
+use lanewise_index::{CreateError, Index, Reader, RemoveError};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use tantivy::directory::RamDirectory;
+
+/// A document, and which write it came with.
+pub(super) struct Row {
+    pub(super) id: String,
+    pub(super) seq: u64,
+    pub(super) version: u64,
+    pub(super) parsed: Parsed,
+}
+
+/// Vectors of one field: the index, as it was when it was last looked at, and the row of each vector's number.
+#[derive(Clone)]
+pub(super) struct Vectors {
+    pub(super) index: Arc<Index>,
+    pub(super) reader: Reader,
+    /// Ascending: a row has one vector of a field.
+    pub(super) rows: Appended<u32>,
+}
+
+/// A head; a copy stays as it was.
+#[derive(Clone)]
+pub(super) struct Head {
+    pub(super) rows: Appended<Row>,
+    lookup: Lookup,
+    /// By vector field.
+    pub(super) vectors: Vec<Vectors>,
+    runs: Arc<Runs>,
+}
+
+impl Head {
+    pub(super) fn new(mapping: &Mapping) -> Result<Head, CreateError> {
+        let vectors = mapping.schema().vectors().map(|(_, params)| {
+            let index = Arc::new(Index::new(*params)?);
+            Ok(Vectors { reader: index.reader(), index, rows: Appended::default() })
+        });
+        let vectors = vectors.collect::<Result<Vec<_>, CreateError>>()?;
+        Ok(Head { rows: Appended::default(), lookup: Lookup::new(0), vectors, runs: Arc::default() })
+    }
+
+    /// Adds a row whose vectors are the next of those that were added to the indexes. Its number.
+    pub(super) fn push(&mut self, row: Row) -> u32 {
+        let Head { rows, lookup, vectors, .. } = self;
+        let number = rows.len() as u32;
+        for (vectors, given) in vectors.iter_mut().zip(&row.parsed.vectors) {
+            if given.is_some() {
+                vectors.rows.push(number);
+            }
+        }
+        if lookup.is_full(rows.len()) {
+            *lookup = Lookup::new(2 * rows.len() + 1);
+            (0..).zip(rows.iter()).for_each(|(at, row)| lookup.insert(hash(&row.id), at));
+        }
+        let hash = hash(&row.id);
+        rows.push(row);
+        lookup.insert(hash, number);
+        number
+    }
+
+    /// Takes the vectors of rows out of the indexes.
+    pub(super) fn remove(&mut self, rows: &[u32]) -> Result<(), RemoveError> {
+        for vectors in &mut self.vectors {
+            let number = |row: &u32| vectors.rows.position(row).map(|number| number as i64);
+            let numbers: Vec<i64> = rows.iter().filter_map(number).collect();
+            if !numbers.is_empty() {
+                vectors.index.remove(&numbers)?;
+                vectors.reader = vectors.index.reader();
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the indexes as they are now.
+    pub(super) fn refresh(&mut self) {
+        self.vectors.iter_mut().for_each(|vectors| vectors.reader = vectors.index.reader());
+    }
+
+    /// Rows of the id, alive or not, oldest first.
+    pub(super) fn rows_of<'a>(&'a self, id: &'a str) -> impl Iterator<Item = u32> + 'a {
+        let rows = self.lookup.rows(hash(id));
+        rows.filter(move |&row| self.rows.get(row as usize).is_some_and(|row| row.id == id))
+    }
+
+    /// Runs that hold all rows, in order, each with its first row; the last may hold some that came later.
+    pub(super) fn runs(&self, mapping: &Mapping) -> Result<Arc<Vec<(u32, Run)>>, RunError> {
+        let len = self.rows.len() as u32;
+        let covers = |runs: &[(u32, Run)]| runs.last().map_or(0, |(first, run)| first + run.rows()) >= len;
+        let now = self.runs.current.load_full();
+        if covers(&now) {
+            return Ok(now);
+        }
+        let _writing = self.runs.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.runs.current.load_full();
+        if covers(&now) {
+            return Ok(now);
+        }
+        let mut runs = (*now).clone();
+        let mut first = runs.last().map_or(0, |(first, run)| first + run.rows());
+        // What is no larger than twice what is new is written again with it.
+        while let Some((start, _)) = runs.pop_if(|(_, run)| run.rows() <= 2 * (len - first)) {
+            first = start;
+        }
+        runs.push((first, self.run(mapping, first..len)?));
+        let runs = Arc::new(runs);
+        self.runs.current.store(runs.clone());
+        Ok(runs)
+    }
+
+    fn run(&self, mapping: &Mapping, rows: Range<u32>) -> Result<Run, RunError> {
+        let parsed = rows.map(|row| self.rows.get(row as usize).map(|row| &row.parsed));
+        Run::write(mapping, Box::new(RamDirectory::create()), parsed)
+    }
+}
+
+/// Runs that readers made, shared by all views.
+#[derive(Default)]
+struct Runs {
+    current: ArcSwap<Vec<(u32, Run)>>,
+    /// Held by whoever makes one.
+    writing: Mutex<()>,
+}

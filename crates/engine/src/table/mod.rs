@@ -1,0 +1,31 @@
+//! Tables: documents with their vectors, that lose nothing that was acknowledged.
+//!
+//! A table is a head, which changes, and sealed segments, which do not (a row that dies is a bit). What is written goes
+//! into the log, then the head, and is acknowledged once the log is on disk; the manifest says which segments there are
+//! and from which record on the log counts. Readers work on a [`View`](view::View) and never wait.
+//!
+//! Files, below the table's folder: `manifest`, `log/`, `segments/`, `lock`; `docs/formats/table.md` gives every byte.
+
+mod append;
+mod bits;
+mod directory;
+mod head;
+mod lookup;
+mod op;
+mod rows;
+mod search;
+mod segment;
+mod state;
+#[expect(clippy::module_inception, reason = "the type that the module is about")]
+mod table;
+#[cfg(test)]
+mod tests;
+mod view;
+mod write;
+
+pub use op::RecordError;
+pub use search::{Hit, Nearest, SearchTableError};
+pub use segment::{SegmentError, SegmentId};
+pub use state::StateError;
+pub use table::{Document, FlushError, OpenError, SegmentInfo, Table};
+pub use write::{Outcome, When, Write, WriteError, Written};

@@ -1,0 +1,191 @@
+//! A sealed segment: files that are written once, in a folder of their own, and read in place.
+//!
+//! `rows` (see `rows.rs`), `vectors-<field>` (an index as `docs/formats/index-2.md` has it), tantivy's files, and
+//! `deleted-<generation>`, a bitmap that is written anew when rows died. All are blobs.
+
+use super::bits::Bits;
+use super::directory::Folder;
+use super::head::Head;
+use super::rows::{self, Rows, RowsError};
+use crate::documents::{Mapping, Run, RunError};
+use lanewise_index::{FormatError, Index, OutOfMemory, Reader};
+use lanewise_storage::blob::{Blob, BlobError, BlobWriter};
+use lanewise_storage::{Bytes, Kind, Storage};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Number of a segment, given once in a table's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+pub struct SegmentId(pub u64);
+
+/// Why a segment cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum SegmentError {
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error("{}: {error}", path.display())]
+    Blob { path: PathBuf, error: BlobError },
+    #[error("{}: {error}", path.display())]
+    Index { path: PathBuf, error: FormatError },
+    #[error("{}: damaged: {what}; restore the file from a snapshot", path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error(transparent)]
+    Documents(#[from] RunError),
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+}
+
+/// A segment as it is read.
+pub(super) struct Sealed {
+    pub(super) rows: Rows,
+    pub(super) run: Run,
+    /// By vector field.
+    pub(super) readers: Vec<Reader>,
+}
+
+/// Where a segment's files are.
+pub(super) fn folder(segment: SegmentId) -> PathBuf {
+    Path::new("segments").join(format!("{:016x}", segment.0))
+}
+
+pub(super) fn write_blob(storage: &dyn Storage, path: &Path, pieces: &[&[u8]]) -> Result<(), SegmentError> {
+    let at = |error| SegmentError::Io { path: path.to_owned(), error };
+    let mut file = BlobWriter::new(storage.create(path).map_err(at)?);
+    pieces.iter().try_for_each(|piece| file.write_all(piece)).map_err(at)?;
+    file.finish().map_err(at).map(|_| ())
+}
+
+pub(super) fn read_blob(storage: &dyn Storage, path: &Path) -> Result<Bytes, SegmentError> {
+    let file = storage.open(path).map_err(|error| SegmentError::Io { path: path.to_owned(), error })?;
+    let blob = Blob::open(file).and_then(|blob| blob.bytes());
+    blob.map_err(|error| SegmentError::Blob { path: path.to_owned(), error })
+}
+
+/// Removes the folder of a segment, whatever is in it.
+pub(super) fn remove(storage: &dyn Storage, segment: SegmentId) -> io::Result<()> {
+    let dir = folder(segment);
+    let gone = |done: io::Result<()>| match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    };
+    match storage.list(&dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(entries) => {
+            let files = entries.iter().filter(|entry| entry.kind == Kind::File);
+            files.map(|entry| dir.join(&entry.name)).try_for_each(|path| gone(storage.remove(&path)))?;
+        }
+    }
+    gone(storage.remove_dir(&dir))
+}
+
+/// A segment's bitmap of dead rows.
+pub(super) fn deleted(segment: SegmentId, generation: u64) -> PathBuf {
+    folder(segment).join(format!("deleted-{generation}"))
+}
+
+fn vectors(dir: &Path, field: usize) -> PathBuf {
+    dir.join(format!("vectors-{field}"))
+}
+
+fn damaged(path: &Path, what: impl ToString) -> SegmentError {
+    SegmentError::Damaged { path: path.to_owned(), what: what.to_string() }
+}
+
+impl Sealed {
+    /// Writes a head, dead rows and all, as the segment `segment`, durably, and opens it.
+    pub(super) fn write(
+        storage: &Arc<dyn Storage>,
+        mapping: &Mapping,
+        segment: SegmentId,
+        head: &Head,
+        deleted: &Bits,
+    ) -> Result<Sealed, SegmentError> {
+        let dir = folder(segment);
+        let at = |error| SegmentError::Io { path: dir.clone(), error };
+        storage.create_dir(&dir).map_err(at)?;
+        let all: Vec<rows::Written<'_>> = head
+            .rows
+            .iter()
+            .map(|row| rows::Written { id: &row.id, seq: row.seq, version: row.version })
+            .collect();
+        let of_vectors: Vec<Vec<u32>> = head.vectors.iter().map(|v| v.rows.iter().copied().collect()).collect();
+        write_blob(&**storage, &dir.join("rows"), &[&rows::to_bytes(&all, &of_vectors)])?;
+        for (field, of) in head.vectors.iter().enumerate() {
+            let image = of.index.image().map_err(|error| damaged(&vectors(&dir, field), error))?;
+            write_blob(&**storage, &vectors(&dir, field), &image.pieces().collect::<Vec<_>>())?;
+        }
+        let documents = Folder::new(storage.clone(), dir.clone());
+        // Dead rows keep their places, empty.
+        let parsed = (0..).zip(head.rows.iter()).map(|(row, r)| (!deleted.contains(row)).then_some(&r.parsed));
+        Run::write(mapping, Box::new(documents.clone()), parsed)?;
+        documents.finish().map_err(at)?;
+        storage.sync_dir(&dir).map_err(at)?;
+        storage.sync_dir(Path::new("segments")).map_err(at)?;
+        Sealed::open(storage, mapping, segment)
+    }
+
+    /// Writes which rows are dead, durably, as of the manifest's `generation`.
+    pub(super) fn write_deleted(
+        &self,
+        storage: &dyn Storage,
+        segment: SegmentId,
+        generation: u64,
+        bits: &Bits,
+    ) -> Result<(), SegmentError> {
+        let path = deleted(segment, generation);
+        // A manifest that could not be replaced may have left one.
+        match storage.remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(SegmentError::Io { path, error }),
+            _ => {}
+        }
+        write_blob(storage, &path, &[&bits.to_bytes()])?;
+        storage.sync_dir(&folder(segment)).map_err(|error| SegmentError::Io { path, error })
+    }
+
+    pub(super) fn read_deleted(
+        &self,
+        storage: &dyn Storage,
+        segment: SegmentId,
+        generation: u64,
+    ) -> Result<Bits, SegmentError> {
+        let path = deleted(segment, generation);
+        let bytes = read_blob(storage, &path)?;
+        let bits = Bits::from_bytes((*bytes).as_ref(), self.rows.len());
+        bits.ok_or_else(|| damaged(&path, "it names rows that are not there"))
+    }
+
+    /// Opens a segment. All of it is checked but for documents, which are when they are read.
+    pub(super) fn open(
+        storage: &Arc<dyn Storage>,
+        mapping: &Mapping,
+        segment: SegmentId,
+    ) -> Result<Sealed, SegmentError> {
+        let dir = folder(segment);
+        let path = dir.join("rows");
+        let fields = mapping.schema().vectors().count();
+        let rows = Rows::open(read_blob(&**storage, &path)?, fields)
+            .map_err(|error: RowsError| damaged(&path, error))?;
+        let mut readers = Vec::new();
+        for (field, (_, params)) in mapping.schema().vectors().enumerate() {
+            let path = vectors(&dir, field);
+            let index = Index::open(read_blob(&**storage, &path)?)
+                .map_err(|error| SegmentError::Index { path: path.clone(), error })?;
+            if index.params() != params {
+                return Err(damaged(&path, "its parameters are not the table's"));
+            }
+            let known = rows.of_vectors(field).len() as i64;
+            if index.reader().ids().any(|id| !(0..known).contains(&id)) {
+                return Err(damaged(&path, "it holds vectors of no row"));
+            }
+            readers.push(index.reader());
+        }
+        let run = Run::open(mapping, Box::new(Folder::new(storage.clone(), dir.clone())))?;
+        if run.rows() as usize != rows.len() {
+            return Err(damaged(&dir, "rows and documents are not as many"));
+        }
+        Ok(Sealed { rows, run, readers })
+    }
+}

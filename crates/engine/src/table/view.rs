@@ -1,0 +1,145 @@
+//! What searches see: the segments of a table as they were at one moment, the head among them.
+
+use super::bits::Bits;
+use super::head::Head;
+use super::segment::{Sealed, SegmentId};
+use crate::documents::{Mapping, Run, RunError};
+use lanewise_index::{Filter, Reader};
+use std::sync::Arc;
+
+/// A table at one moment.
+pub(super) struct View {
+    /// The head last.
+    pub(super) parts: Vec<Part>,
+}
+
+/// A segment, or the head, with its dead rows.
+#[derive(Clone)]
+pub(super) struct Part {
+    pub(super) segment: SegmentId,
+    pub(super) body: Body,
+    pub(super) deleted: Bits,
+}
+
+#[derive(Clone)]
+pub(super) enum Body {
+    Head(Head),
+    Sealed(Arc<Sealed>),
+}
+
+/// A row's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct At {
+    pub(super) part: usize,
+    pub(super) row: u32,
+}
+
+impl View {
+    /// Where the document with `id` is.
+    pub(super) fn find(&self, id: &str) -> Option<At> {
+        let found = |(part, of): (usize, &Part)| of.find(id).map(|row| At { part, row });
+        // Newest first: most writes are of what was written lately.
+        self.parts.iter().enumerate().rev().find_map(found)
+    }
+
+    /// Number of documents.
+    pub(super) fn len(&self) -> usize {
+        self.parts.iter().map(Part::live).sum()
+    }
+}
+
+impl Part {
+    /// Rows, dead ones among them.
+    pub(super) fn rows(&self) -> usize {
+        match &self.body {
+            Body::Head(head) => head.rows.len(),
+            Body::Sealed(sealed) => sealed.rows.len(),
+        }
+    }
+
+    /// Rows that are alive.
+    pub(super) fn live(&self) -> usize {
+        self.rows() - self.deleted.count()
+    }
+
+    pub(super) fn is_alive(&self, row: u32) -> bool {
+        (row as usize) < self.rows() && !self.deleted.contains(row)
+    }
+
+    /// The live row of the document with `id`.
+    pub(super) fn find(&self, id: &str) -> Option<u32> {
+        match &self.body {
+            Body::Head(head) => head.rows_of(id).find(|&row| self.is_alive(row)),
+            Body::Sealed(sealed) => sealed.rows.rows_of(id).find(|&row| self.is_alive(row)),
+        }
+    }
+
+    /// # Panics
+    /// If there is no such row; so the next two.
+    pub(super) fn id(&self, row: u32) -> &str {
+        match &self.body {
+            Body::Head(head) => &head.rows.get(row as usize).expect("a row of this part").id,
+            Body::Sealed(sealed) => sealed.rows.id(row),
+        }
+    }
+
+    pub(super) fn seq(&self, row: u32) -> u64 {
+        match &self.body {
+            Body::Head(head) => head.rows.get(row as usize).expect("a row of this part").seq,
+            Body::Sealed(sealed) => sealed.rows.seq(row),
+        }
+    }
+
+    pub(super) fn version(&self, row: u32) -> u64 {
+        match &self.body {
+            Body::Head(head) => head.rows.get(row as usize).expect("a row of this part").version,
+            Body::Sealed(sealed) => sealed.rows.version(row),
+        }
+    }
+
+    /// The document without its vectors, as JSON.
+    pub(super) fn source(&self, row: u32) -> Result<Vec<u8>, RunError> {
+        match &self.body {
+            Body::Head(head) => {
+                Ok(head.rows.get(row as usize).map_or_else(Vec::new, |row| row.parsed.source.clone()))
+            }
+            Body::Sealed(sealed) => sealed.run.source(row),
+        }
+    }
+
+    /// Runs that hold all rows, each with its first row.
+    pub(super) fn runs(&self, mapping: &Mapping) -> Result<Arc<Vec<(u32, Run)>>, RunError> {
+        match &self.body {
+            Body::Head(head) => head.runs(mapping),
+            Body::Sealed(sealed) => Ok(Arc::new(vec![(0, sealed.run.clone())])),
+        }
+    }
+
+    /// The vectors of a field.
+    pub(super) fn reader(&self, field: usize) -> &Reader {
+        match &self.body {
+            Body::Head(head) => &head.vectors[field].reader,
+            Body::Sealed(sealed) => &sealed.readers[field],
+        }
+    }
+
+    /// The row that a field's vector belongs to, by the vector's number.
+    pub(super) fn row_of(&self, field: usize, number: i64) -> Option<u32> {
+        let number = usize::try_from(number).ok()?;
+        match &self.body {
+            Body::Head(head) => head.vectors[field].rows.get(number).copied(),
+            Body::Sealed(sealed) => Some(u32::from_le_bytes(*sealed.rows.of_vectors(field).get(number)?)),
+        }
+    }
+
+    /// The field's vectors whose rows are alive, and in `rows` if these are given; `None`: all are.
+    pub(super) fn filter(&self, field: usize, rows: Option<&Bits>) -> Option<Filter> {
+        // The head's indexes know which of their vectors are gone.
+        let dead = matches!(self.body, Body::Sealed(_)) && self.deleted.count() > 0;
+        if !dead && rows.is_none() {
+            return None;
+        }
+        let may = |row: u32| self.is_alive(row) && rows.is_none_or(|rows| rows.contains(row));
+        Some(self.reader(field).filter(|number| self.row_of(field, number).is_some_and(may)))
+    }
+}
