@@ -97,6 +97,8 @@ pub enum AddError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum RemoveError {
+    #[error("the repair was stopped, so nothing was numbered anew")]
+    Stopped,
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
     #[error(

@@ -6,6 +6,7 @@ use crate::executor::Executor;
 use crate::filter::RowSet;
 use crate::hnsw::repair::{self, Repaired};
 use crate::index::{Index, State, version};
+use crate::memory::Column;
 use crate::space::Compare;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -79,6 +80,28 @@ impl Index {
         Ok(repaired)
     }
 
+    /// [`repair`](Self::repair), then drops the rows of removed vectors, however few, and numbers those that stay from 0 on
+    /// in their order. Their former ids, in that order.
+    ///
+    /// # Errors
+    /// As [`repair`](Self::repair), and if `proceed` stops it: the vectors keep their ids then.
+    pub fn renumber(
+        &self,
+        executor: &dyn Executor,
+        proceed: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<Vec<i64>, RemoveError> {
+        if !self.repair(executor, proceed)?.finished {
+            return Err(RemoveError::Stopped);
+        }
+        let mut writer = self.writer()?;
+        let mut state = writer.state.compact()?;
+        let former = state.ids.to_vec();
+        (state.ids, state.next_id) = (Column::new(), None);
+        (writer.state, writer.rows) = (state, None);
+        self.publish(&writer);
+        Ok(former)
+    }
+
     /// Whether so many vectors were removed that a [`repair`](Self::repair) would drop their rows: an eighth of all, and
     /// the [`memory_limit`](Self::memory_limit) has room for a copy of the others.
     pub fn repair_due(&self) -> bool {
@@ -113,7 +136,7 @@ impl State {
     fn compact(&self) -> Result<State, crate::OutOfMemory> {
         let rows: Vec<u32> =
             (0..self.space.len() as u32).filter(|&row| !self.deleted.contains(row)).collect();
-        let mut ids = crate::memory::Column::new();
+        let mut ids = Column::new();
         ids.reserve(rows.len())?;
         ids.extend_with(rows.len(), |i| self.id(rows[i]));
         // Positions that served as ids are ids from now on, and new vectors are numbered on.

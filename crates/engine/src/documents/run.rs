@@ -4,13 +4,15 @@
 
 use super::mapping::{Mapping, Parsed};
 use super::query::Compiled;
-use tantivy::directory::Directory;
+use tantivy::directory::{Directory, OwnedBytes};
+use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
+use tantivy::indexer::merge_filtered_segments;
 use tantivy::query::{Bm25StatisticsProvider, EnableScoring};
 use tantivy::schema::{Field, Value};
 use tantivy::store::StoreReader;
 use tantivy::{
-    Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentReader, SingleSegmentIndexWriter,
-    TantivyDocument, TantivyError, Term,
+    BitSet, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentReader,
+    SingleSegmentIndexWriter, TantivyDocument, TantivyError, Term,
 };
 
 /// Memory for terms before the table of terms grows, bytes: few documents should not pay for many.
@@ -22,6 +24,11 @@ const SOURCE_BLOCKS: usize = 16;
 #[derive(Debug, thiserror::Error)]
 #[error("documents: {0}")]
 pub struct RunError(#[from] pub TantivyError);
+
+/// Nothing starts a thread.
+fn settings() -> IndexSettings {
+    IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() }
+}
 
 /// The documents of consecutive rows.
 #[derive(Clone)]
@@ -41,9 +48,7 @@ impl Run {
         directory: Box<dyn Directory>,
         documents: impl Iterator<Item = Option<&'a Parsed>>,
     ) -> Result<Run, RunError> {
-        let settings =
-            IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() };
-        let builder = Index::builder().schema(mapping.tantivy.clone()).settings(settings);
+        let builder = Index::builder().schema(mapping.tantivy.clone()).settings(settings());
         let mut writer: SingleSegmentIndexWriter =
             builder.single_segment_index_writer(directory, BUDGET_BYTES)?;
         for parsed in documents {
@@ -52,6 +57,32 @@ impl Run {
             )?;
         }
         Run::of(mapping, writer.finalize()?)
+    }
+
+    /// Writes the rows of each run that are named, ascending, one run after the other.
+    ///
+    /// # Errors
+    /// If a run cannot be read, or the directory not be written.
+    pub fn merge(
+        mapping: &Mapping,
+        directory: Box<dyn Directory>,
+        runs: &[(Run, Vec<u32>)],
+    ) -> Result<Run, RunError> {
+        if runs.iter().all(|(_, rows)| rows.is_empty()) {
+            return Run::write(mapping, directory, std::iter::empty());
+        }
+        let (mut segments, mut alive) = (Vec::new(), Vec::new());
+        for (run, rows) in runs.iter().filter(|(_, rows)| !rows.is_empty()) {
+            segments.extend(run.searcher.index().searchable_segments()?);
+            let mut bits = BitSet::with_max_value(run.rows());
+            for &row in rows {
+                bits.insert(row);
+            }
+            let mut bytes = Vec::new();
+            write_alive_bitset(&bits, &mut bytes).map_err(TantivyError::from)?;
+            alive.push(Some(AliveBitSet::open(OwnedBytes::new(bytes))));
+        }
+        Run::of(mapping, merge_filtered_segments(&segments, settings(), alive, directory)?)
     }
 
     /// Opens what [`write`](Self::write) wrote.

@@ -3,20 +3,20 @@
 //! A segment's documents are written once: files as they come, and at the end `meta.json`, which is kept in memory until
 //! then. tantivy's list of the files that it manages is not kept: the manifest decides what stays.
 
-use lanewise_storage::blob::{Blob, BlobWriter};
 use lanewise_storage::Storage;
+use lanewise_storage::blob::{Blob, BlobWriter};
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tantivy::HasLen;
 use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
-    AntiCallToken, Directory, DirectoryLock, FileHandle, Lock, OwnedBytes, TerminatingWrite, WatchCallback, WatchHandle,
-    WritePtr,
+    AntiCallToken, Directory, DirectoryLock, FileHandle, Lock, OwnedBytes, TerminatingWrite, WatchCallback,
+    WatchHandle, WritePtr,
 };
-use tantivy::HasLen;
 
 const META: &str = "meta.json";
 

@@ -22,7 +22,10 @@ fn places(rows: usize) -> usize {
 /// What lies at the places from `hash` on, up to the first empty one; none is asked twice.
 fn chain(hash: u64, places: usize, at: impl Fn(usize) -> u32) -> impl Iterator<Item = u32> {
     let first = hash as usize;
-    (0..places).map(move |i| at((first + i) & (places - 1))).take_while(|&row| row != EMPTY).map(|row| row - 1)
+    (0..places)
+        .map(move |i| at((first + i) & (places - 1)))
+        .take_while(|&row| row != EMPTY)
+        .map(|row| row - 1)
 }
 
 /// Of the head: shared with readers, filled by one writer.

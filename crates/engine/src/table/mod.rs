@@ -11,6 +11,8 @@ mod bits;
 mod directory;
 mod head;
 mod lookup;
+mod merge;
+mod merge_policy;
 mod op;
 mod rows;
 mod search;
@@ -23,6 +25,7 @@ mod tests;
 mod view;
 mod write;
 
+pub use merge_policy::{Candidate, MergePolicy};
 pub use op::RecordError;
 pub use search::{Hit, Nearest, SearchTableError};
 pub use segment::{SegmentError, SegmentId};

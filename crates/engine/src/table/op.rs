@@ -34,7 +34,8 @@ pub(super) fn encode_delete(id: &str, version: u64) -> Vec<u8> {
 pub(super) fn encode_put(id: &str, version: u64, parsed: &Parsed) -> Vec<u8> {
     let mut record = begin(PUT, id, version);
     piece(&mut record, &parsed.source);
-    let given = || (0u16..).zip(&parsed.vectors).filter_map(|(field, vector)| Some((field, vector.as_ref()?)));
+    let given =
+        || (0u16..).zip(&parsed.vectors).filter_map(|(field, vector)| Some((field, vector.as_ref()?)));
     record.extend((given().count() as u16).to_le_bytes());
     for (field, vector) in given() {
         record.extend(field.to_le_bytes());

@@ -85,7 +85,8 @@ impl Rows {
         let mut before = 0;
         for row in 0..len {
             let end = rows.word(ends, row) as usize;
-            let id = (before <= end && end <= ids).then(|| std::str::from_utf8(&rows.all()[at + before..at + end]));
+            let id = (before <= end && end <= ids)
+                .then(|| std::str::from_utf8(&rows.all()[at + before..at + end]));
             if !matches!(id, Some(Ok(_))) {
                 return Err(RowsError("ids"));
             }
@@ -125,7 +126,8 @@ impl Rows {
         let row = row as usize;
         let first = if row == 0 { 0 } else { self.word(self.ends, row - 1) as usize };
         let end = self.word(self.ends, row) as usize;
-        std::str::from_utf8(&self.all()[self.ids + first..self.ids + end]).expect("checked when it was opened")
+        std::str::from_utf8(&self.all()[self.ids + first..self.ids + end])
+            .expect("checked when it was opened")
     }
 
     /// Rows of the id, alive or not.

@@ -82,7 +82,8 @@ impl Table {
     pub fn matching(&self, query: &Query, size: usize) -> Result<(Vec<Hit>, usize), SearchTableError> {
         let query = self.mapping.compile(query)?;
         let view = self.view();
-        let runs: Vec<_> = view.parts.iter().map(|part| part.runs(&self.mapping)).collect::<Result<_, _>>()?;
+        let runs: Vec<_> =
+            view.parts.iter().map(|part| part.runs(&self.mapping)).collect::<Result<_, _>>()?;
         let statistics = Statistics(runs.iter().flat_map(|runs| runs.iter().map(|(_, run)| run)).collect());
         let mut found = Vec::new();
         for (number, (part, runs)) in view.parts.iter().zip(&runs).enumerate() {

@@ -7,6 +7,7 @@ use super::bits::Bits;
 use super::directory::Folder;
 use super::head::Head;
 use super::rows::{self, Rows, RowsError};
+use super::view::Part;
 use crate::documents::{Mapping, Run, RunError};
 use lanewise_index::{FormatError, Index, OutOfMemory, Reader};
 use lanewise_storage::blob::{Blob, BlobError, BlobWriter};
@@ -48,6 +49,24 @@ pub(super) struct Sealed {
 /// Where a segment's files are.
 pub(super) fn folder(segment: SegmentId) -> PathBuf {
     Path::new("segments").join(format!("{:016x}", segment.0))
+}
+
+/// Bytes of a segment's files.
+pub(super) fn bytes(storage: &dyn Storage, segment: SegmentId) -> Result<u64, SegmentError> {
+    let dir = folder(segment);
+    let entries = storage.list(&dir).map_err(|error| SegmentError::Io { path: dir, error })?;
+    Ok(entries.iter().map(|entry| entry.bytes).sum())
+}
+
+/// A segment's index of a field, from its file.
+pub(super) fn open_index(
+    storage: &dyn Storage,
+    segment: SegmentId,
+    field: usize,
+) -> Result<Index, SegmentError> {
+    let path = vectors(&folder(segment), field);
+    let index = Index::open(read_blob(storage, &path)?);
+    index.map_err(|error| SegmentError::Index { path, error })
 }
 
 pub(super) fn write_blob(storage: &dyn Storage, path: &Path, pieces: &[&[u8]]) -> Result<(), SegmentError> {
@@ -94,6 +113,14 @@ fn damaged(path: &Path, what: impl ToString) -> SegmentError {
     SegmentError::Damaged { path: path.to_owned(), what: what.to_string() }
 }
 
+/// What a merged segment is made of, beside its documents.
+pub(super) struct Merged<'a> {
+    pub(super) rows: &'a [rows::Written<'a>],
+    /// By vector field, the row of each vector's number.
+    pub(super) of_vectors: &'a [Vec<u32>],
+    pub(super) indexes: &'a [Index],
+}
+
 impl Sealed {
     /// Writes a head, dead rows and all, as the segment `segment`, durably, and opens it.
     pub(super) fn write(
@@ -103,25 +130,61 @@ impl Sealed {
         head: &Head,
         deleted: &Bits,
     ) -> Result<Sealed, SegmentError> {
-        let dir = folder(segment);
-        let at = |error| SegmentError::Io { path: dir.clone(), error };
-        storage.create_dir(&dir).map_err(at)?;
         let all: Vec<rows::Written<'_>> = head
             .rows
             .iter()
             .map(|row| rows::Written { id: &row.id, seq: row.seq, version: row.version })
             .collect();
-        let of_vectors: Vec<Vec<u32>> = head.vectors.iter().map(|v| v.rows.iter().copied().collect()).collect();
-        write_blob(&**storage, &dir.join("rows"), &[&rows::to_bytes(&all, &of_vectors)])?;
-        for (field, of) in head.vectors.iter().enumerate() {
-            let image = of.index.image().map_err(|error| damaged(&vectors(&dir, field), error))?;
+        let of_vectors: Vec<Vec<u32>> =
+            head.vectors.iter().map(|v| v.rows.iter().copied().collect()).collect();
+        let indexes = head.vectors.iter().map(|of| &*of.index);
+        // Dead rows keep their places, empty.
+        let parsed =
+            (0..).zip(head.rows.iter()).map(|(row, r)| (!deleted.contains(row)).then_some(&r.parsed));
+        let documents = |folder: Folder| Run::write(mapping, Box::new(folder), parsed);
+        Sealed::write_all(storage, mapping, segment, (&all, &of_vectors), indexes, documents)
+    }
+
+    /// As [`write`](Self::write), of the live rows of `sources`.
+    pub(super) fn write_merged(
+        storage: &Arc<dyn Storage>,
+        mapping: &Mapping,
+        segment: SegmentId,
+        merged: Merged<'_>,
+        sources: &[&Part],
+    ) -> Result<Sealed, SegmentError> {
+        let runs = sources.iter().map(|part| part.runs(mapping)).collect::<Result<Vec<_>, _>>()?;
+        let live = |part: &&Part, run: &Run| {
+            let part = (*part).clone();
+            (run.clone(), (0..part.rows() as u32).filter(move |&row| part.is_alive(row)).collect())
+        };
+        // A sealed segment is one run.
+        let runs: Vec<(Run, Vec<u32>)> =
+            sources.iter().zip(&runs).map(|(part, runs)| live(part, &runs[0].1)).collect();
+        let documents = |folder: Folder| Run::merge(mapping, Box::new(folder), &runs);
+        let Merged { rows, of_vectors, indexes } = merged;
+        Sealed::write_all(storage, mapping, segment, (rows, of_vectors), indexes.iter(), documents)
+    }
+
+    fn write_all<'a>(
+        storage: &Arc<dyn Storage>,
+        mapping: &Mapping,
+        segment: SegmentId,
+        (all, of_vectors): (&[rows::Written<'_>], &[Vec<u32>]),
+        indexes: impl Iterator<Item = &'a Index>,
+        documents: impl FnOnce(Folder) -> Result<Run, RunError>,
+    ) -> Result<Sealed, SegmentError> {
+        let dir = folder(segment);
+        let at = |error| SegmentError::Io { path: dir.clone(), error };
+        storage.create_dir(&dir).map_err(at)?;
+        write_blob(&**storage, &dir.join("rows"), &[&rows::to_bytes(all, of_vectors)])?;
+        for (field, index) in indexes.enumerate() {
+            let image = index.image().map_err(|error| damaged(&vectors(&dir, field), error))?;
             write_blob(&**storage, &vectors(&dir, field), &image.pieces().collect::<Vec<_>>())?;
         }
-        let documents = Folder::new(storage.clone(), dir.clone());
-        // Dead rows keep their places, empty.
-        let parsed = (0..).zip(head.rows.iter()).map(|(row, r)| (!deleted.contains(row)).then_some(&r.parsed));
-        Run::write(mapping, Box::new(documents.clone()), parsed)?;
-        documents.finish().map_err(at)?;
+        let folder = Folder::new(storage.clone(), dir.clone());
+        documents(folder.clone())?;
+        folder.finish().map_err(at)?;
         storage.sync_dir(&dir).map_err(at)?;
         storage.sync_dir(Path::new("segments")).map_err(at)?;
         Sealed::open(storage, mapping, segment)
@@ -138,7 +201,9 @@ impl Sealed {
         let path = deleted(segment, generation);
         // A manifest that could not be replaced may have left one.
         match storage.remove(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(SegmentError::Io { path, error }),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(SegmentError::Io { path, error });
+            }
             _ => {}
         }
         write_blob(storage, &path, &[&bits.to_bytes()])?;
@@ -171,8 +236,7 @@ impl Sealed {
         let mut readers = Vec::new();
         for (field, (_, params)) in mapping.schema().vectors().enumerate() {
             let path = vectors(&dir, field);
-            let index = Index::open(read_blob(&**storage, &path)?)
-                .map_err(|error| SegmentError::Index { path: path.clone(), error })?;
+            let index = open_index(&**storage, segment, field)?;
             if index.params() != params {
                 return Err(damaged(&path, "its parameters are not the table's"));
             }

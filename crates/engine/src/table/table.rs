@@ -34,7 +34,7 @@ pub struct Table {
     view: ArcSwap<View>,
     writer: Mutex<Writer>,
     /// Held while segments are made.
-    sealing: Mutex<()>,
+    pub(super) sealing: Mutex<()>,
     /// What new ids are made of.
     ids: (u64, AtomicU64),
     _lock: Box<dyn Held>,
@@ -198,7 +198,8 @@ impl Table {
         }
         // What the manifest does not name was never finished, or has been merged.
         for entry in storage.list(Path::new("segments")).map_err(io("segments"))? {
-            let number = entry.name.to_str().and_then(|name| u64::from_str_radix(name, 16).ok()).map(SegmentId);
+            let number =
+                entry.name.to_str().and_then(|name| u64::from_str_radix(name, 16).ok()).map(SegmentId);
             if let Some(segment) = number.filter(|segment| !durable.contains_key(segment)) {
                 segment::remove(&*storage, segment).map_err(io("segments"))?;
             }
@@ -206,16 +207,22 @@ impl Table {
         let head = SegmentId(state.next_segment);
         parts.push(Part { segment: head, body: Body::Head(Head::new(&mapping)?), deleted: Bits::default() });
         let (mut records, mut wrong) = (Vec::new(), None);
-        let opened = Log::open(storage.clone(), Path::new("log"), state.identity, state.replay_from, &mut |seq, record| {
-            match decode(&mapping, record) {
-                Ok(record) => records.push((seq, record)),
-                Err(error) => {
-                    wrong = Some(OpenError::Record { seq, error });
-                    return ControlFlow::Break(());
+        let opened = Log::open(
+            storage.clone(),
+            Path::new("log"),
+            state.identity,
+            state.replay_from,
+            &mut |seq, record| {
+                match decode(&mapping, record) {
+                    Ok(record) => records.push((seq, record)),
+                    Err(error) => {
+                        wrong = Some(OpenError::Record { seq, error });
+                        return ControlFlow::Break(());
+                    }
                 }
-            }
-            ControlFlow::Continue(())
-        });
+                ControlFlow::Continue(())
+            },
+        );
         if let Some(wrong) = wrong {
             return Err(wrong);
         }
@@ -357,7 +364,8 @@ impl Table {
             return Err(FlushError::Failed { why: why.clone() });
         }
         let view = self.view();
-        if view.parts.last().is_none_or(|head| head.rows() == 0) && writer.state.replay_from > self.log.last() {
+        if view.parts.last().is_none_or(|head| head.rows() == 0) && writer.state.replay_from > self.log.last()
+        {
             return Ok(None);
         }
         self.log.rotate()?;
@@ -378,9 +386,31 @@ impl Table {
                 part.body = Body::Sealed(sealed.clone());
             }
         }
+        self.record(&mut writer, parts, Some(through))
+    }
+
+    /// A number for a segment.
+    pub(super) fn new_segment(&self) -> SegmentId {
+        let mut writer = self.writer();
+        writer.state.next_segment += 1;
+        SegmentId(writer.state.next_segment - 1)
+    }
+
+    /// Makes the manifest say what `parts` are, the heads but, and shows them. `through` is the last record that the log
+    /// is not needed for, if that changed.
+    pub(super) fn record(
+        &self,
+        writer: &mut Writer,
+        parts: Vec<Part>,
+        through: Option<u64>,
+    ) -> Result<(), FlushError> {
+        if let Some(why) = &writer.failed {
+            return Err(FlushError::Failed { why: why.clone() });
+        }
         let generation = writer.generation + 1;
         let mut state = writer.state.clone();
-        (state.replay_from, state.segments) = (through + 1, Vec::new());
+        state.segments = Vec::new();
+        state.replay_from = through.map_or(state.replay_from, |through| through + 1);
         let mut durable = HashMap::new();
         let mut stale = Vec::new();
         for Part { segment, body, deleted } in &parts {
@@ -410,7 +440,6 @@ impl Table {
         }
         (writer.state, writer.durable) = (state, durable);
         self.publish(View { parts });
-        drop(writer);
         for (segment, generation) in stale {
             // Best effort: a bitmap that nobody reads.
             let _ = self.storage.remove(&segment::deleted(segment, generation));

@@ -18,7 +18,8 @@ const IDS: usize = 12;
 
 fn schema() -> Schema {
     let kinds = ["hnsw", "flat"];
-    let vector = |kind: &str| json!({"type": "vector", "dim": 2, "kind": kind, "m": 4, "ef_construction": 20});
+    let vector =
+        |kind: &str| json!({"type": "vector", "dim": 2, "kind": kind, "m": 4, "ef_construction": 20});
     let schema = json!({"fields": {"v": vector(kinds[0]), "w": vector(kinds[1]), "n": {"type": "integer"}}});
     serde_json::from_value(schema).unwrap()
 }
@@ -32,7 +33,12 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 fn put(id: &str, document: Value) -> Write {
-    Write::Put { id: Some(id.to_owned()), document: object(document), vectors: Vec::new(), when: When::Always }
+    Write::Put {
+        id: Some(id.to_owned()),
+        document: object(document),
+        vectors: Vec::new(),
+        when: When::Always,
+    }
 }
 
 fn delete(id: &str) -> Write {
@@ -84,22 +90,27 @@ fn differs(table: &Table, model: &Model) -> Option<String> {
         let nearest = Nearest { field, query: Vectors::F32(&query), how, filter: query_of.as_ref() };
         let (hits, _) = table.nearest(&nearest).unwrap();
         let fits = |known: &&Known| filter.is_none_or(|n| known.1["n"] == json!(n));
-        let mut expected: Vec<f32> = model.values().filter(fits).filter_map(|k| k.2.as_ref().map(distance)).collect();
+        let mut expected: Vec<f32> =
+            model.values().filter(fits).filter_map(|k| k.2.as_ref().map(distance)).collect();
         expected.sort_by(f32::total_cmp);
         expected.truncate(5);
         let own = hits.iter().all(|hit| {
             model.get(&hit.id).and_then(|known| known.2.as_ref().map(distance)) == Some(hit.score)
         });
         let found: Vec<f32> = hits.iter().map(|hit| hit.score).collect();
-        if let Some(what) = check(own && found == expected, &|| format!("{field} {filter:?}: {hits:?}, {expected:?}")) {
+        if let Some(what) =
+            check(own && found == expected, &|| format!("{field} {filter:?}: {hits:?}, {expected:?}"))
+        {
             return Some(what);
         }
     }
-    let query = Query::Match { field: "text".to_owned(), text: "word3".to_owned(), operator: Default::default() };
+    let query =
+        Query::Match { field: "text".to_owned(), text: "word3".to_owned(), operator: Default::default() };
     let (hits, all) = table.matching(&query, 100).unwrap();
     let mut found: Vec<String> = hits.into_iter().map(|hit| hit.id).collect();
     found.sort();
-    let expected: Vec<&String> = model.iter().filter(|(_, known)| known.1["n"] == json!(3)).map(|(id, _)| id).collect();
+    let expected: Vec<&String> =
+        model.iter().filter(|(_, known)| known.1["n"] == json!(3)).map(|(id, _)| id).collect();
     check(found.iter().eq(expected) && all == found.len(), &|| format!("words: {found:?}"))
 }
 
@@ -116,11 +127,17 @@ fn history(seed: u64, storage: &Memory, calls: usize) -> Vec<Model> {
     storage.note(0);
     let mut models = vec![Model::new()];
     for _ in 0..calls {
-        match random.below(8) {
+        match random.below(9) {
             0 => table.flush().unwrap(),
             1 => {
                 drop(table);
                 table = open(shared.clone());
+            }
+            2 if random.below(2) == 0 => table.force_merge(1 + random.below(2)).unwrap(),
+            2 => {
+                let (segments_per_tier, floor_segment) = (2, 1);
+                let policy = MergePolicy { segments_per_tier, floor_segment, ..MergePolicy::default() };
+                while table.merge(&policy).unwrap().is_some() {}
             }
             _ => {
                 let mut model = models.last().unwrap().clone();
@@ -159,16 +176,18 @@ fn recovers(image: &Memory, models: &[Model], acknowledged: Option<u64>) -> Resu
         (Err(error), _) => return Err(error.to_string()),
     };
     let first = acknowledged.unwrap_or(0) as usize;
-    let why: Vec<String> = match models[first..].iter().take(4).map(|model| differs(&table, model)).collect::<Option<_>>() {
-        Some(why) => why,
-        None => return Ok(()),
-    };
+    let why: Vec<String> =
+        match models[first..].iter().take(4).map(|model| differs(&table, model)).collect::<Option<_>>() {
+            Some(why) => why,
+            None => return Ok(()),
+        };
     Err(why.join("; or "))
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_by_any_crash() {
-    let wanted: usize = std::env::var("LANEWISE_CRASHES").map_or(2000, |n| n.parse().expect("a number of crashes"));
+    let wanted: usize =
+        std::env::var("LANEWISE_CRASHES").map_or(2000, |n| n.parse().expect("a number of crashes"));
     let (mut crashes, mut seed) = (0, 0);
     while crashes < wanted {
         let storage = Memory::new();
@@ -178,7 +197,8 @@ fn nothing_acknowledged_is_lost_by_any_crash() {
         // Before and after each sync.
         for at in journal.syncs().flat_map(|at| [at, at + 1]) {
             let acknowledged = journal.notes(at).max();
-            let image = if random.below(8) == 0 { journal.killed(at) } else { journal.image(at, &mut random) };
+            let image =
+                if random.below(8) == 0 { journal.killed(at) } else { journal.image(at, &mut random) };
             // A process that was killed leaves changes that are not durable yet.
             let before = image.journal().len();
             if let Err(what) = recovers(&image, &models, acknowledged) {
@@ -256,6 +276,57 @@ fn nothing_acknowledged_is_lost_by_a_call_that_fails() {
 }
 
 #[test]
+fn writes_and_searches_go_on_while_segments_are_made() {
+    let memory = Memory::new();
+    let table = Table::create(Arc::new(memory.clone()), schema(), threads()).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let mut model = Model::new();
+    std::thread::scope(|scope| {
+        let merging = scope.spawn(|| {
+            let mut merges = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                table.flush().unwrap();
+                table.force_merge(1).unwrap();
+                merges += 1;
+            }
+            merges
+        });
+        let mut random = Random::new(3);
+        for _ in 0..600 {
+            let mut writes = Vec::new();
+            writes.resize_with(1 + random.below(3), || random_write(&mut random, &mut model));
+            table.write(writes).into_iter().for_each(|written| drop(written.unwrap()));
+            assert_eq!(differs(&table, &model), None);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(merging.join().unwrap() > 5);
+    });
+    drop(table);
+    assert_eq!(differs(&open(Arc::new(memory)), &model), None);
+}
+
+#[test]
+fn a_merged_segment_has_no_dead_rows() {
+    let table = Table::create(Arc::new(Memory::new()), schema(), threads()).unwrap();
+    let mut random = Random::new(5);
+    let mut model = Model::new();
+    for _ in 0..40 {
+        let writes = vec![random_write(&mut random, &mut model)];
+        table.write(writes).remove(0).unwrap();
+        table.flush().unwrap();
+    }
+    table.force_merge(1).unwrap();
+    let segments: Vec<_> = table.segments().into_iter().map(|s| (s.sealed, s.live, s.deleted)).collect();
+    assert_eq!(segments, [(true, model.len(), 0), (false, 0, 0)]);
+    assert_eq!(differs(&table, &model), None);
+    for id in model.keys() {
+        table.write(vec![delete(id)]).remove(0).unwrap();
+    }
+    table.force_merge(1).unwrap();
+    assert_eq!((table.len(), table.segments().len()), (0, 1));
+}
+
+#[test]
 fn conditions_and_what_writes_say() {
     let table = Table::create(Arc::new(Memory::new()), schema(), threads()).unwrap();
     let when = |id: &str, when: When| Write::Put {
@@ -266,7 +337,10 @@ fn conditions_and_what_writes_say() {
     };
     let wrote = |write: Write| table.write(vec![write]).remove(0).map(|w| (w.seq, w.version, w.outcome));
     assert_eq!(wrote(when("a", When::Absent)).unwrap(), (1, 1, Outcome::Created));
-    assert_eq!(wrote(when("a", When::Absent)).unwrap_err().to_string(), "document \"a\": it is there already");
+    assert_eq!(
+        wrote(when("a", When::Absent)).unwrap_err().to_string(),
+        "document \"a\": it is there already"
+    );
     assert_eq!(wrote(when("a", When::Seq(1))).unwrap(), (2, 2, Outcome::Updated));
     let says = "document \"a\": its sequence number is 2, not 1";
     assert_eq!(wrote(when("a", When::Seq(1))).unwrap_err().to_string(), says);
@@ -276,10 +350,23 @@ fn conditions_and_what_writes_say() {
     let missing = "document \"a\": it is not there, so its sequence number is not 3";
     assert_eq!(wrote(when("a", When::Seq(3))).unwrap_err().to_string(), missing);
     // In one call, each sees what those before it did; what fails does not touch the others.
-    let writes = vec![when("c", When::Absent), when("c", When::Absent), put("", json!({})), delete("c"), when("c", When::Absent)];
-    let results: Vec<_> = table.write(writes).into_iter().map(|r| r.map(|w| w.outcome).map_err(|e| e.to_string())).collect();
+    let writes = vec![
+        when("c", When::Absent),
+        when("c", When::Absent),
+        put("", json!({})),
+        delete("c"),
+        when("c", When::Absent),
+    ];
+    let results: Vec<_> =
+        table.write(writes).into_iter().map(|r| r.map(|w| w.outcome).map_err(|e| e.to_string())).collect();
     let says = ["document \"c\": it is there already", "id \"\": give 1 to 512 bytes"];
-    let expected = [Ok(Outcome::Created), Err(says[0].to_owned()), Err(says[1].to_owned()), Ok(Outcome::Deleted), Ok(Outcome::Created)];
+    let expected = [
+        Ok(Outcome::Created),
+        Err(says[0].to_owned()),
+        Err(says[1].to_owned()),
+        Ok(Outcome::Deleted),
+        Ok(Outcome::Created),
+    ];
     assert_eq!(results, expected);
     assert_eq!(table.len(), 1);
     let own = Write::Put { id: None, document: object(json!({})), vectors: vec![], when: When::Absent };

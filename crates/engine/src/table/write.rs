@@ -140,7 +140,8 @@ impl Table {
         drop(writer);
         let synced = last.map_or(Ok(()), |position| self.log.sync(position));
         let Err(poisoned) = synced else { return results };
-        let not_durable = |result: Result<Written, WriteError>| result.and(Err(WriteError::NotDurable(poisoned.clone())));
+        let not_durable =
+            |result: Result<Written, WriteError>| result.and(Err(WriteError::NotDurable(poisoned.clone())));
         results.into_iter().map(not_durable).collect()
     }
 
@@ -233,7 +234,10 @@ impl Table {
             };
             let now = appended.as_ref().ok().copied().flatten().map(Position::sequence);
             let seq = now.or(logged.map(|(seq, _)| seq)).unwrap_or(0);
-            let at = put.map(|parsed| At { part: last, row: head.push(Row { id: id.clone(), seq, version, parsed }) });
+            let at = put.map(|parsed| At {
+                part: last,
+                row: head.push(Row { id: id.clone(), seq, version, parsed }),
+            });
             match appended {
                 Ok(now) => position = now.or(position),
                 Err(error) => {

@@ -1,0 +1,191 @@
+//! Making one segment of several, without their dead rows, while searches and writes go on.
+//!
+//! The rows of the segment with the most live ones come first, and where few of it died its indexes are kept: they lose
+//! the dead vectors, are mended, and take in the others (document 003 builds every graph anew). Rows that die meanwhile
+//! are marked in the new segment before it takes the place of the old.
+
+use super::bits::Bits;
+use super::merge_policy::{Candidate, MergePolicy};
+use super::rows::Written;
+use super::segment::{self, Merged, Sealed, SegmentError, SegmentId, folder};
+use super::table::{FlushError, Table};
+use super::view::{Body, Part};
+use lanewise_index::{Index, OwnedVectors};
+use std::ops::ControlFlow;
+use std::sync::{Arc, PoisonError};
+
+/// A segment's indexes are kept if no more than one in so many of its rows died.
+const KEPT_SHARE: usize = 3;
+
+impl Table {
+    /// Merges once, if the policy asks for it: the new segment and those it replaces. Sealed segments only.
+    ///
+    /// # Errors
+    /// What failed; all documents are where they were.
+    pub fn merge(&self, policy: &MergePolicy) -> Result<Option<(SegmentId, Vec<SegmentId>)>, FlushError> {
+        let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let candidates = self.candidates()?;
+        let Some(chosen) = policy.choose(&candidates) else { return Ok(None) };
+        Ok(Some((self.merge_these(&chosen)?, chosen)))
+    }
+
+    /// Seals the head, then merges until there are at most `segments` (at least 1), and none has dead rows if it is 1;
+    /// without a limit to their size. Searches and writes go on meanwhile.
+    ///
+    /// # Errors
+    /// What failed; all documents are where they were.
+    pub fn force_merge(&self, segments: usize) -> Result<(), FlushError> {
+        self.flush()?;
+        let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.candidates()?;
+        let segments = segments.max(1);
+        if all.len() <= segments && !(segments == 1 && all.iter().any(|one| one.live < 1.0)) {
+            return Ok(());
+        }
+        // The smallest together: the least is written.
+        all.sort_by_key(|one| one.bytes);
+        let smallest: Vec<SegmentId> =
+            all[..all.len().saturating_sub(segments) + 1].iter().map(|one| one.segment).collect();
+        self.merge_these(&smallest).map(|_| ())
+    }
+
+    /// The sealed segments by size.
+    fn candidates(&self) -> Result<Vec<Candidate>, FlushError> {
+        let view = self.view();
+        let sealed = view.parts.iter().filter(|part| matches!(part.body, Body::Sealed(_)));
+        let candidate = |part: &Part| {
+            let segment = part.segment;
+            let bytes = segment::bytes(&*self.storage, segment);
+            let bytes = bytes.map_err(|error| FlushError::Segment { segment, error })?;
+            Ok(Candidate { segment, bytes, live: part.live() as f64 / part.rows().max(1) as f64 })
+        };
+        sealed.map(candidate).collect()
+    }
+
+    fn merge_these(&self, chosen: &[SegmentId]) -> Result<SegmentId, FlushError> {
+        let view = self.view();
+        let mut sources: Vec<&Part> =
+            view.parts.iter().filter(|part| chosen.contains(&part.segment)).collect();
+        sources.sort_by_key(|part| std::cmp::Reverse(part.live()));
+        let segment = self.new_segment();
+        if sources.iter().all(|part| part.live() == 0) {
+            self.replace(segment, None, &sources)?;
+            self.remove_all(&sources);
+            return Ok(segment);
+        }
+        let merged = self.merged(segment, &sources).map_err(|error| {
+            // Best effort: what is left is removed when the table is opened.
+            let _ = segment::remove(&*self.storage, segment);
+            FlushError::Segment { segment, error }
+        })?;
+        self.replace(segment, Some(Arc::new(merged)), &sources)?;
+        self.remove_all(&sources);
+        Ok(segment)
+    }
+
+    /// Removes the files of segments that the manifest does not name any more.
+    fn remove_all(&self, gone: &[&Part]) {
+        for part in gone {
+            // Best effort: what is left is removed when the table is opened. Whoever reads them still has them open.
+            let _ = segment::remove(&*self.storage, part.segment);
+        }
+    }
+
+    /// Writes the live rows of `sources`.
+    fn merged(&self, segment: SegmentId, sources: &[&Part]) -> Result<Sealed, SegmentError> {
+        let live =
+            |part: &Part| (0..part.rows() as u32).filter(|&row| part.is_alive(row)).collect::<Vec<u32>>();
+        let live: Vec<Vec<u32>> = sources.iter().map(|part| live(part)).collect();
+        let places =
+            || sources.iter().zip(&live).flat_map(|(part, rows)| rows.iter().map(move |&row| (*part, row)));
+        let written =
+            |(part, row): (&'_ Part, u32)| (part.id(row).to_owned(), part.seq(row), part.version(row));
+        let owned: Vec<(String, u64, u64)> = places().map(written).collect();
+        let rows: Vec<Written<'_>> =
+            owned.iter().map(|(id, seq, version)| Written { id, seq: *seq, version: *version }).collect();
+        let (mut indexes, mut of_vectors) = (Vec::new(), Vec::new());
+        for field in 0..self.mapping.schema().vectors().count() {
+            let (index, rows) = self.merged_vectors(field, sources, &live)?;
+            indexes.push(index);
+            of_vectors.push(rows);
+        }
+        let merged = Merged { rows: &rows, of_vectors: &of_vectors, indexes: &indexes };
+        Sealed::write_merged(&self.storage, &self.mapping, segment, merged, sources)
+    }
+
+    /// The vectors of a field in one index, and the new row of each.
+    fn merged_vectors(
+        &self,
+        field: usize,
+        sources: &[&Part],
+        live: &[Vec<u32>],
+    ) -> Result<(Index, Vec<u32>), SegmentError> {
+        let bases =
+            live.iter().scan(0, |base, rows| Some(std::mem::replace(base, *base + rows.len() as u32)));
+        let (_, params) = self.mapping.schema().vectors().nth(field).expect("a field of the schema");
+        let path = folder(sources[0].segment).join(format!("vectors-{field}"));
+        let failed = |what: String| SegmentError::Damaged { path: path.clone(), what };
+        let keep = sources[0].deleted.count() * KEPT_SHARE <= sources[0].rows();
+        let index = if keep {
+            segment::open_index(&*self.storage, sources[0].segment, field)?
+        } else {
+            Index::new(*params).map_err(|error| failed(error.to_string()))?
+        };
+        let mut rows = Vec::new();
+        for (source, (part, (live, base))) in sources.iter().zip(live.iter().zip(bases)).enumerate() {
+            let reader = part.reader(field);
+            // Vectors of live rows, in the order of their numbers, with their new rows.
+            let of = |number: i64| {
+                let row = part.row_of(field, number)?;
+                Some((number, base + live.binary_search(&row).ok()? as u32))
+            };
+            let alive: Vec<(i64, u32)> = reader.ids().filter_map(of).collect();
+            if source == 0 && keep {
+                let dead: Vec<i64> = reader.ids().filter(|&number| of(number).is_none()).collect();
+                index.remove(&dead).map_err(|error| failed(error.to_string()))?;
+                let go = &mut |_, _| ControlFlow::Continue(());
+                let renumbered =
+                    index.renumber(&self.threads, go).map_err(|error| failed(error.to_string()))?;
+                debug_assert!(renumbered.iter().eq(alive.iter().map(|(number, _)| number)));
+            } else if !alive.is_empty() {
+                let numbers: Vec<i64> = alive.iter().map(|(number, _)| *number).collect();
+                let vectors: OwnedVectors =
+                    reader.vectors(&numbers).map_err(|error| failed(error.to_string()))?;
+                let go = &mut |_| ControlFlow::Continue(());
+                let added = index.add(vectors.as_vectors(), None, &self.threads, go);
+                added.map_err(|error| failed(error.to_string()))?;
+            }
+            rows.extend(alive.into_iter().map(|(_, row)| row));
+        }
+        Ok((index, rows))
+    }
+
+    /// Puts a merged segment in the place of its sources; what died of them meanwhile is dead in it.
+    fn replace(
+        &self,
+        segment: SegmentId,
+        merged: Option<Arc<Sealed>>,
+        sources: &[&Part],
+    ) -> Result<(), FlushError> {
+        let mut writer = self.writer();
+        let view = self.view();
+        let mut deleted = Bits::default();
+        let mut new_row = 0;
+        for source in sources {
+            let now = view.parts.iter().find(|part| part.segment == source.segment);
+            for row in (0..source.rows() as u32).filter(|&row| source.is_alive(row)) {
+                if now.is_none_or(|now| !now.is_alive(row)) {
+                    deleted.insert(new_row);
+                }
+                new_row += 1;
+            }
+        }
+        let gone = |part: &&Part| sources.iter().any(|source| source.segment == part.segment);
+        let first = view.parts.iter().position(|part| gone(&part)).unwrap_or(0);
+        let mut parts: Vec<Part> = view.parts.iter().filter(|part| !gone(part)).cloned().collect();
+        if let Some(merged) = merged {
+            parts.insert(first.min(parts.len() - 1), Part { segment, body: Body::Sealed(merged), deleted });
+        }
+        self.record(&mut writer, parts, None)
+    }
+}
