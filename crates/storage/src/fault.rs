@@ -46,17 +46,15 @@ impl Fault {
     ];
 }
 
-/// Whether this one is planted.
+/// Whether this one is planted: for the code that it breaks.
 #[cfg(not(feature = "seeded-faults"))]
 #[inline(always)]
-pub(crate) fn planted(_: Fault) -> bool {
+pub fn planted(_: Fault) -> bool {
     false
 }
 
 #[cfg(feature = "seeded-faults")]
-pub(crate) use planting::planted;
-#[cfg(feature = "seeded-faults")]
-pub use planting::{Planted, plant};
+pub use planting::{Planted, plant, planted};
 
 #[cfg(feature = "seeded-faults")]
 mod planting {
@@ -68,7 +66,8 @@ mod planting {
     static NOW: AtomicU32 = AtomicU32::new(0);
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-    pub(crate) fn planted(fault: Fault) -> bool {
+    /// Whether this one is planted: for the code that it breaks.
+    pub fn planted(fault: Fault) -> bool {
         NOW.load(Ordering::Relaxed) == fault as u32 + 1
     }
 

@@ -3,7 +3,7 @@
 use super::Checked;
 use crate::require;
 use lanewise_storage::log::{AppendError, Log, ReplayError, Replayed};
-use lanewise_storage::{Faulty, Memory, Random, Storage};
+use lanewise_storage::{Call, Failure, Faulty, Memory, Random, Storage};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -161,7 +161,7 @@ impl Running {
     /// One thing that a user may do, drawn by chance.
     pub(crate) fn step(self, random: &mut Random) -> Result<Running, String> {
         let mut this = self;
-        match random.below(16) {
+        match random.below(17) {
             0..8 => this.append(payload(random)).map_err(|error| error.to_string())?,
             8..12 => require!(this.sync(), "a sync failed"),
             12 => this.log.rotate().map_err(|error| error.to_string())?,
@@ -171,6 +171,19 @@ impl Running {
                 this.drop_through(number).map_err(|error| error.to_string())?;
             }
             14 => {
+                // The disk is full, or broken, for a write or two.
+                let failure = [Failure::Full, Failure::Broken, Failure::Handles][random.below(3)];
+                this.storage.fail(&Call::WRITES, random.below(3) as u64, random.below(2) == 0, failure);
+                for _ in 0..3 {
+                    let answer = this.append(payload(random));
+                    require!(
+                        matches!(answer, Ok(()) | Err(AppendError::Refused(_))),
+                        "a failed write ended the log"
+                    );
+                }
+                this.storage.heal();
+            }
+            15 => {
                 // The process ends, the machine goes on: all that was appended is there.
                 let Running { memory, model, log, .. } = this;
                 drop(log);
