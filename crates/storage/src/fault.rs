@@ -1,7 +1,7 @@
 //! Faults that can be planted, to prove that tests find them: a test that passes with one of them proves nothing.
 //!
 //! Planting is for a whole process, and one fault at a time, so that a test of any crate above can do it: build with the
-//! feature `seeded-faults`, keep what [`plant`] returns. Without the feature every question is answered at compile time.
+//! feature `seeded-faults`, keep what `plant` returns. Without the feature every question is answered at compile time.
 //! Those of files are carried out by [`Faulty`](crate::Faulty), which must stand between; the others live in the code
 //! that they break.
 
