@@ -5,6 +5,7 @@ mod check;
 mod crashes;
 mod damage;
 mod failures;
+mod golden;
 mod images;
 mod locks;
 mod reading;
