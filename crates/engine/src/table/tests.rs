@@ -276,6 +276,7 @@ fn nothing_acknowledged_is_lost_by_a_call_that_fails() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "threads of the test's own")]
 fn writes_and_searches_go_on_while_segments_are_made() {
     let memory = Memory::new();
     let table = Table::create(Arc::new(memory.clone()), schema(), threads()).unwrap();
