@@ -145,14 +145,14 @@ impl Table {
                 index.remove(&dead).map_err(|error| failed(error.to_string()))?;
                 let go = &mut |_, _| ControlFlow::Continue(());
                 let renumbered =
-                    index.renumber(&self.threads, go).map_err(|error| failed(error.to_string()))?;
+                    index.renumber(&self.resources.threads, go).map_err(|error| failed(error.to_string()))?;
                 debug_assert!(renumbered.iter().eq(alive.iter().map(|(number, _)| number)));
             } else if !alive.is_empty() {
                 let numbers: Vec<i64> = alive.iter().map(|(number, _)| *number).collect();
                 let vectors: OwnedVectors =
                     reader.vectors(&numbers).map_err(|error| failed(error.to_string()))?;
                 let go = &mut |_| ControlFlow::Continue(());
-                let added = index.add(vectors.as_vectors(), None, &self.threads, go);
+                let added = index.add(vectors.as_vectors(), None, &self.resources.threads, go);
                 added.map_err(|error| failed(error.to_string()))?;
             }
             rows.extend(alive.into_iter().map(|(_, row)| row));
@@ -184,7 +184,10 @@ impl Table {
         let first = view.parts.iter().position(|part| gone(&part)).unwrap_or(0);
         let mut parts: Vec<Part> = view.parts.iter().filter(|part| !gone(part)).cloned().collect();
         if let Some(merged) = merged {
-            parts.insert(first.min(parts.len() - 1), Part { segment, body: Body::Sealed(merged), deleted });
+            parts.insert(
+                first.min(parts.len() - 1),
+                Part::new(&self.mapping, segment, Body::Sealed(merged), deleted),
+            );
         }
         self.record(&mut writer, parts, None)
     }

@@ -27,8 +27,8 @@ mod write;
 
 pub use merge_policy::{Candidate, MergePolicy};
 pub use op::RecordError;
-pub use search::{Hit, Nearest, SearchTableError};
+pub use search::{Answer, Concurrent, Hit, Nearest, SearchTableError, Searched};
 pub use segment::{SegmentError, SegmentId};
 pub use state::StateError;
-pub use table::{Document, FlushError, OpenError, SegmentInfo, Table};
+pub use table::{Document, FlushError, OpenError, Resources, SegmentInfo, Table};
 pub use write::{Outcome, When, Write, WriteError, Written};

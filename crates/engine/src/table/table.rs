@@ -7,8 +7,8 @@ use super::segment::{self, Sealed, SegmentError, SegmentId, folder};
 use super::state::{Listed, State, StateError};
 use super::view::{Body, Part, View};
 use super::write::{Checked, When, WriteError};
-use crate::Threads;
 use crate::documents::{Mapping, RunError, Schema, SchemaError};
+use crate::{Pool, TableId, Threads};
 use arc_swap::ArcSwap;
 use lanewise_index::CreateError;
 use lanewise_storage::log::{AppendError, Log, ReplayError};
@@ -25,12 +25,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Records that are replayed together.
 const REPLAYED: usize = 1024;
 
+/// What tables share.
+#[derive(Clone, Debug)]
+pub struct Resources {
+    /// Who builds.
+    pub threads: Threads,
+    /// Who searches.
+    pub pool: Arc<Pool>,
+}
+
 /// Documents with their vectors. All methods may be called from any thread; readers never wait for writers.
 pub struct Table {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) mapping: Mapping,
     pub(super) log: Log,
-    pub(super) threads: Threads,
+    pub(super) resources: Resources,
     view: ArcSwap<View>,
     writer: Mutex<Writer>,
     /// Held while segments are made.
@@ -141,7 +150,11 @@ impl Table {
     ///
     /// # Errors
     /// If there is one, the schema is wrong, or the system fails.
-    pub fn create(storage: Arc<dyn Storage>, schema: Schema, threads: Threads) -> Result<Table, OpenError> {
+    pub fn create(
+        storage: Arc<dyn Storage>,
+        schema: Schema,
+        resources: Resources,
+    ) -> Result<Table, OpenError> {
         schema.check()?;
         let held = lock(&*storage)?;
         match State::read(&*storage) {
@@ -160,22 +173,22 @@ impl Table {
         }
         // The manifest makes it a table, and syncs the folder with what was made above.
         State::new(schema, unique()).replace(&*storage, 0)?;
-        Table::open_locked(storage, held, threads)
+        Table::open_locked(storage, held, resources)
     }
 
     /// Opens the table in the folder that is `storage`'s root: what was acknowledged is there.
     ///
     /// # Errors
     /// If there is none, something is damaged, or the system fails.
-    pub fn open(storage: Arc<dyn Storage>, threads: Threads) -> Result<Table, OpenError> {
+    pub fn open(storage: Arc<dyn Storage>, resources: Resources) -> Result<Table, OpenError> {
         let held = lock(&*storage)?;
-        Table::open_locked(storage, held, threads)
+        Table::open_locked(storage, held, resources)
     }
 
     fn open_locked(
         storage: Arc<dyn Storage>,
         held: Box<dyn Held>,
-        threads: Threads,
+        resources: Resources,
     ) -> Result<Table, OpenError> {
         let io = |path: &str| {
             let path = PathBuf::from(path);
@@ -194,7 +207,7 @@ impl Table {
                 None => Bits::default(),
             };
             durable.insert(segment, deleted.clone());
-            parts.push(Part { segment, body: Body::Sealed(Arc::new(sealed)), deleted });
+            parts.push(Part::new(&mapping, segment, Body::Sealed(Arc::new(sealed)), deleted));
         }
         // What the manifest does not name was never finished, or has been merged.
         for entry in storage.list(Path::new("segments")).map_err(io("segments"))? {
@@ -205,7 +218,7 @@ impl Table {
             }
         }
         let head = SegmentId(state.next_segment);
-        parts.push(Part { segment: head, body: Body::Head(Head::new(&mapping)?), deleted: Bits::default() });
+        parts.push(Part::new(&mapping, head, Body::Head(Head::new(&mapping)?), Bits::default()));
         let (mut records, mut wrong) = (Vec::new(), None);
         let opened = Log::open(
             storage.clone(),
@@ -234,7 +247,7 @@ impl Table {
             storage,
             mapping,
             log,
-            threads,
+            resources,
             view: ArcSwap::from_pointee(View { parts }),
             writer: Mutex::new(writer),
             sealing: Mutex::new(()),
@@ -242,6 +255,7 @@ impl Table {
             _lock: held,
         };
         table.replay(records)?;
+        table.settle(&[], &table.view().parts);
         Ok(table)
     }
 
@@ -371,7 +385,7 @@ impl Table {
         self.log.rotate()?;
         let segment = SegmentId(writer.state.next_segment);
         writer.state.next_segment += 1;
-        let head = Part { segment, body: Body::Head(Head::new(&self.mapping)?), deleted: Bits::default() };
+        let head = Part::new(&self.mapping, segment, Body::Head(Head::new(&self.mapping)?), Bits::default());
         let parts = view.parts.iter().filter(|part| part.live() > 0).cloned().chain([head]);
         self.publish(View { parts: parts.collect() });
         Ok(Some(self.log.last()))
@@ -413,7 +427,7 @@ impl Table {
         state.replay_from = through.map_or(state.replay_from, |through| through + 1);
         let mut durable = HashMap::new();
         let mut stale = Vec::new();
-        for Part { segment, body, deleted } in &parts {
+        for Part { segment, body, deleted, .. } in &parts {
             let Body::Sealed(sealed) = body else { continue };
             let before = writer.state.segments.iter().find(|listed| listed.segment == *segment);
             let known = writer.durable.get(segment);
@@ -439,12 +453,39 @@ impl Table {
             Err(error) => return Err(error.into()),
         }
         (writer.state, writer.durable) = (state, durable);
+        let before = self.view();
+        self.settle(&before.parts, &parts);
         self.publish(View { parts });
         for (segment, generation) in stale {
             // Best effort: a bitmap that nobody reads.
             let _ = self.storage.remove(&segment::deleted(segment, generation));
         }
         Ok(())
+    }
+}
+
+impl Table {
+    /// Tells the pool which indexes are sealed now, by their sizes, and which are no longer there.
+    fn settle(&self, before: &[Part], now: &[Part]) {
+        let pool = &self.resources.pool;
+        let sealed = |part: &&Part| matches!(part.body, Body::Sealed(_));
+        let known =
+            |parts: &[Part], part: &Part| parts.iter().filter(sealed).any(|p| p.tables == part.tables);
+        for part in now.iter().filter(sealed).filter(|part| !known(before, part)) {
+            for (field, &table) in part.tables.iter().enumerate() {
+                pool.place(table, part.reader(field));
+            }
+        }
+        let gone = |part: &&Part| !now.iter().any(|p| p.tables == part.tables);
+        before.iter().filter(gone).flat_map(|part| part.tables.iter()).for_each(|&table| pool.forget(table));
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        let view = self.view();
+        let tables: Vec<TableId> = view.parts.iter().flat_map(|part| part.tables.iter().copied()).collect();
+        tables.into_iter().for_each(|table| self.resources.pool.forget(table));
     }
 }
 

@@ -1,14 +1,15 @@
 //! Tables against a model: random histories, restarts, and every crash that a power cut may leave.
 
 use super::*;
-use crate::Threads;
 use crate::documents::{Query, Schema};
+use crate::{Pool, Threads};
 use lanewise_index::{OwnedVectors, Search, Vectors};
+use lanewise_scheduler::{Layout, Options, Workers};
 use lanewise_storage::{Call, Failure, Faulty, Memory, Random, Storage};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A document: version, source, vector.
 type Known = (u64, Value, Option<[f32; 2]>);
@@ -24,8 +25,13 @@ fn schema() -> Schema {
     serde_json::from_value(schema).unwrap()
 }
 
-fn threads() -> Threads {
-    Threads::new(NonZeroUsize::new(1))
+/// Two chiplets of one worker each, for all tests.
+fn resources() -> Resources {
+    static POOL: LazyLock<Arc<Pool>> = LazyLock::new(|| {
+        let workers = Workers::Unbound(Layout::new(&[1, 1]));
+        Arc::new(Pool::start(Options { workers, ..Options::default() }).unwrap())
+    });
+    Resources { threads: Threads::new(NonZeroUsize::new(1)), pool: POOL.clone() }
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -86,9 +92,12 @@ fn differs(table: &Table, model: &Model) -> Option<String> {
     let distance = |v: &[f32; 2]| (v[0] - query[0]).powi(2) + (v[1] - query[1]).powi(2);
     for (field, filter) in [("v", None), ("w", None), ("v", Some(2)), ("w", Some(2))] {
         let query_of = filter.map(|n| Query::Term { field: "n".to_owned(), value: json!(n) });
+        let concurrent = if field == "v" { Concurrent::On } else { Concurrent::Auto };
         let how = Search { exact: field == "v", ..Search::new(5) };
-        let nearest = Nearest { field, query: Vectors::F32(&query), how, filter: query_of.as_ref() };
-        let (hits, _) = table.nearest(&nearest).unwrap();
+        let nearest =
+            Nearest { field, query: Vectors::F32(&query), how, filter: query_of.as_ref(), concurrent };
+        let Answer { hits, searched, .. } = table.nearest(&nearest, None).unwrap();
+        assert!(!searched.is_empty());
         let fits = |known: &&Known| filter.is_none_or(|n| known.1["n"] == json!(n));
         let mut expected: Vec<f32> =
             model.values().filter(fits).filter_map(|k| k.2.as_ref().map(distance)).collect();
@@ -115,7 +124,7 @@ fn differs(table: &Table, model: &Model) -> Option<String> {
 }
 
 fn open(storage: Arc<dyn Storage>) -> Table {
-    Table::open(storage, threads()).unwrap()
+    Table::open(storage, resources()).unwrap()
 }
 
 /// A random history: writes in calls of several, flushes, restarts. Notes in `storage` how many writes were acknowledged.
@@ -123,7 +132,7 @@ fn open(storage: Arc<dyn Storage>) -> Table {
 fn history(seed: u64, storage: &Memory, calls: usize) -> Vec<Model> {
     let mut random = Random::new(seed);
     let shared: Arc<dyn Storage> = Arc::new(storage.clone());
-    let mut table = Table::create(shared.clone(), schema(), threads()).unwrap();
+    let mut table = Table::create(shared.clone(), schema(), resources()).unwrap();
     storage.note(0);
     let mut models = vec![Model::new()];
     for _ in 0..calls {
@@ -169,7 +178,7 @@ fn a_table_is_its_model_through_flushes_and_restarts() {
 /// Opens what a crash left: it must be the model after some write, no earlier than the last that was acknowledged.
 fn recovers(image: &Memory, models: &[Model], acknowledged: Option<u64>) -> Result<(), String> {
     let shared: Arc<dyn Storage> = Arc::new(image.clone());
-    let table = match (Table::open(shared, threads()), acknowledged) {
+    let table = match (Table::open(shared, resources()), acknowledged) {
         (Ok(table), _) => table,
         // The table was never acknowledged to be.
         (Err(_), None) => return Ok(()),
@@ -234,7 +243,7 @@ fn nothing_acknowledged_is_lost_by_a_call_that_fails() {
             let mut model = Model::new();
             let mut unsure: Vec<Model> = Vec::new();
             faulty.fail(&kinds, site as u64, once, failure);
-            let table = Table::create(shared.clone(), schema(), threads());
+            let table = Table::create(shared.clone(), schema(), resources());
             let created = table.is_ok();
             if let Ok(table) = table {
                 for call in 0..8 {
@@ -256,7 +265,7 @@ fn nothing_acknowledged_is_lost_by_a_call_that_fails() {
                 sites = if faulty.failed() == 0 { site } else { sites };
             }
             faulty.heal();
-            match Table::open(Arc::new(memory.clone()), threads()) {
+            match Table::open(Arc::new(memory.clone()), resources()) {
                 Ok(table) => {
                     let fine = differs(&table, &model).is_none()
                         || unsure.iter().any(|model| differs(&table, model).is_none());
@@ -279,7 +288,7 @@ fn nothing_acknowledged_is_lost_by_a_call_that_fails() {
 #[expect(clippy::disallowed_methods, reason = "threads of the test's own")]
 fn writes_and_searches_go_on_while_segments_are_made() {
     let memory = Memory::new();
-    let table = Table::create(Arc::new(memory.clone()), schema(), threads()).unwrap();
+    let table = Table::create(Arc::new(memory.clone()), schema(), resources()).unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
     let mut model = Model::new();
     std::thread::scope(|scope| {
@@ -308,7 +317,7 @@ fn writes_and_searches_go_on_while_segments_are_made() {
 
 #[test]
 fn a_merged_segment_has_no_dead_rows() {
-    let table = Table::create(Arc::new(Memory::new()), schema(), threads()).unwrap();
+    let table = Table::create(Arc::new(Memory::new()), schema(), resources()).unwrap();
     let mut random = Random::new(5);
     let mut model = Model::new();
     for _ in 0..40 {
@@ -329,7 +338,7 @@ fn a_merged_segment_has_no_dead_rows() {
 
 #[test]
 fn conditions_and_what_writes_say() {
-    let table = Table::create(Arc::new(Memory::new()), schema(), threads()).unwrap();
+    let table = Table::create(Arc::new(Memory::new()), schema(), resources()).unwrap();
     let when = |id: &str, when: When| Write::Put {
         id: Some(id.to_owned()),
         document: object(json!({})),
@@ -375,5 +384,5 @@ fn conditions_and_what_writes_say() {
     assert!(ids[0] != ids[1] && table.get(&ids[1]).unwrap().is_some());
     let nan = put("x", json!({"v": [1, 2], "w": [0.5, 1e60]}));
     assert!(table.write(vec![nan]).remove(0).unwrap_err().to_string().starts_with("field \"w\": "));
-    assert!(matches!(Table::open(Arc::new(Memory::new()), threads()), Err(OpenError::State(_))));
+    assert!(matches!(Table::open(Arc::new(Memory::new()), resources()), Err(OpenError::State(_))));
 }

@@ -3,9 +3,11 @@
 use super::bits::Bits;
 use super::head::Head;
 use super::segment::{Sealed, SegmentId};
+use crate::TableId;
 use crate::documents::{Mapping, Run, RunError};
 use lanewise_index::{Filter, Reader};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A table at one moment.
 pub(super) struct View {
@@ -19,6 +21,8 @@ pub(super) struct Part {
     pub(super) segment: SegmentId,
     pub(super) body: Body,
     pub(super) deleted: Bits,
+    /// What the pool knows its indexes as, by vector field.
+    pub(super) tables: Arc<[TableId]>,
 }
 
 #[derive(Clone)]
@@ -49,6 +53,13 @@ impl View {
 }
 
 impl Part {
+    pub(super) fn new(mapping: &Mapping, segment: SegmentId, body: Body, deleted: Bits) -> Part {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        // Relaxed: only uniqueness matters.
+        let tables = mapping.schema().vectors().map(|_| TableId(NEXT.fetch_add(1, Ordering::Relaxed)));
+        Part { segment, body, deleted, tables: tables.collect() }
+    }
+
     /// Rows, dead ones among them.
     pub(super) fn rows(&self) -> usize {
         match &self.body {

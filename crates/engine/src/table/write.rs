@@ -287,7 +287,8 @@ impl Table {
             let puts = writes.iter().filter_map(|write| write.as_ref().ok()?.put.as_ref());
             let Some(all) = joined(puts.filter_map(|parsed| parsed.vectors[field].clone())) else { continue };
             let index = &head.vectors[field].index;
-            let added = index.add(all.as_vectors(), None, &self.threads, &mut |_| ControlFlow::Continue(()));
+            let added = index
+                .add(all.as_vectors(), None, &self.resources.threads, &mut |_| ControlFlow::Continue(()));
             if let Err(error) = added {
                 failed = Some((field, name.to_owned(), Arc::new(error)));
                 break;
