@@ -28,10 +28,18 @@ pub enum Fault {
     GapPasses,
     /// The log is continued behind records that were never synced.
     RecoveredUnsynced,
+    /// A table's manifest does not name the bitmaps of dead rows.
+    TombstonesLost,
+    /// A table drops its log before the manifest names the segments.
+    LogDroppedEarly,
+    /// A table replays its log from one record too late on.
+    ReplayedTooLate,
+    /// A table's searches find dead rows.
+    DeadFound,
 }
 
 impl Fault {
-    /// All of them.
+    /// Those in the code of storage.
     pub const ALL: [Fault; 10] = [
         Fault::SyncDropped,
         Fault::SyncDirDropped,
@@ -44,6 +52,10 @@ impl Fault {
         Fault::GapPasses,
         Fault::RecoveredUnsynced,
     ];
+
+    /// Those in the code of tables.
+    pub const OF_TABLES: [Fault; 4] =
+        [Fault::TombstonesLost, Fault::LogDroppedEarly, Fault::ReplayedTooLate, Fault::DeadFound];
 }
 
 /// Whether this one is planted: for the code that it breaks.

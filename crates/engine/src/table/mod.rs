@@ -20,8 +20,6 @@ mod segment;
 mod state;
 #[expect(clippy::module_inception, reason = "the type that the module is about")]
 mod table;
-#[cfg(test)]
-mod tests;
 mod view;
 mod write;
 

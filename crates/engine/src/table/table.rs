@@ -11,9 +11,10 @@ use crate::documents::{Mapping, RunError, Schema, SchemaError};
 use crate::{Pool, TableId, Threads};
 use arc_swap::ArcSwap;
 use lanewise_index::CreateError;
+use lanewise_storage::fault::planted;
 use lanewise_storage::log::{AppendError, Log, ReplayError};
 use lanewise_storage::manifest::{ReadError, ReplaceError};
-use lanewise_storage::{Held, Storage};
+use lanewise_storage::{Fault, Held, Storage};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -366,6 +367,9 @@ impl Table {
                 }
             }
         }
+        if planted(Fault::LogDroppedEarly) {
+            let _ = self.log.drop_through(through);
+        }
         self.install(&written, through)?;
         self.log.drop_through(through).map(|_| ()).map_err(FlushError::OldLog)
     }
@@ -425,6 +429,7 @@ impl Table {
         let mut state = writer.state.clone();
         state.segments = Vec::new();
         state.replay_from = through.map_or(state.replay_from, |through| through + 1);
+        state.replay_from += u64::from(planted(Fault::ReplayedTooLate));
         let mut durable = HashMap::new();
         let mut stale = Vec::new();
         for Part { segment, body, deleted, .. } in &parts {
@@ -433,7 +438,7 @@ impl Table {
             let known = writer.durable.get(segment);
             let file = match (known, before) {
                 (Some(known), Some(before)) if known == deleted => before.deleted,
-                _ if deleted.count() == 0 => None,
+                _ if deleted.count() == 0 || planted(Fault::TombstonesLost) => None,
                 _ => {
                     let done = sealed.write_deleted(&*self.storage, *segment, generation, deleted);
                     done.map_err(|error| FlushError::Segment { segment: *segment, error })?;

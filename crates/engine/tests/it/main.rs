@@ -1,6 +1,8 @@
 //! Black-box tests: threads that run everything once, files that are whole or not there.
 
+mod check;
 mod pools;
+mod tables;
 
 use lanewise_engine::index::{Executor, Index, Inline, Kind, Params, Search, Vectors};
 use lanewise_engine::{FileError, Threads, allowed, open, save, search};

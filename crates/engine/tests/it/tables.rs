@@ -1,0 +1,193 @@
+//! Tables: what they promise, by the checks of `check/`.
+
+use crate::check::{
+    Model, crashes, delete, differs, flips, history, object, open, put, random_write, resources, schema,
+};
+use lanewise_engine::index::OwnedVectors;
+use lanewise_engine::table::{OpenError, Outcome, Table, When, Write};
+use lanewise_storage::{Call, Failure, Faulty, Memory, Random, Storage};
+use serde_json::json;
+use std::sync::Arc;
+
+#[test]
+fn a_table_is_its_model_through_flushes_merges_and_restarts() {
+    for seed in 0..60 {
+        history(1000 + seed, &Memory::new(), 30).unwrap();
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_by_any_crash() {
+    let wanted: usize =
+        std::env::var("LANEWISE_CRASHES").map_or(2000, |n| n.parse().expect("a number of crashes"));
+    let (mut done, mut seed) = (0, 0);
+    while done < wanted {
+        done += crashes(seed).unwrap();
+        seed += 1;
+    }
+    println!("{done} crashes of {seed} histories");
+}
+
+#[test]
+fn damage_is_found_or_harmless() {
+    let done: usize = (0..4).map(|seed| flips(seed, 997).unwrap()).sum();
+    assert!(done > 500, "{done} bits");
+}
+
+/// Each call of the storage fails once, or all do from there on: what is acknowledged stays, and what fails says so.
+#[test]
+fn nothing_acknowledged_is_lost_by_a_call_that_fails() {
+    let kinds = Call::ALL;
+    let (mut site, mut sites) = (0, usize::MAX);
+    while site < sites {
+        for (once, failure) in [(true, Failure::Full), (false, Failure::Full), (true, Failure::Broken)] {
+            let memory = Memory::new();
+            let faulty = Arc::new(Faulty::new(Arc::new(memory.clone())));
+            let shared: Arc<dyn Storage> = faulty.clone();
+            let mut random = Random::new(7);
+            let mut model = Model::new();
+            let mut unsure: Vec<Model> = Vec::new();
+            faulty.fail(&kinds, site as u64, once, failure);
+            let table = Table::create(shared.clone(), schema(), resources());
+            let created = table.is_ok();
+            if let Ok(table) = table {
+                for call in 0..8 {
+                    let mut next = model.clone();
+                    let write = random_write(&mut random, &mut next);
+                    match table.write(vec![write]).remove(0) {
+                        Ok(_) => {
+                            model = next;
+                            unsure.clear();
+                        }
+                        Err(_) => unsure.push(next),
+                    }
+                    if call % 3 == 2 {
+                        let _ = table.flush();
+                    }
+                }
+            }
+            if site == 0 || sites == usize::MAX && faulty.failed() == 0 {
+                sites = if faulty.failed() == 0 { site } else { sites };
+            }
+            faulty.heal();
+            match Table::open(Arc::new(memory.clone()), resources()) {
+                Ok(table) => {
+                    let fine = differs(&table, &model).is_none()
+                        || unsure.iter().any(|model| differs(&table, model).is_none());
+                    assert!(fine, "call {site}, once {once}: {:?}", differs(&table, &model));
+                    // And it goes on.
+                    let id = "d0";
+                    table.write(vec![put(id, json!({"n": 3}))]).remove(0).unwrap();
+                    table.flush().unwrap();
+                    assert_eq!(table.get(id).unwrap().unwrap().source, br#"{"n":3}"#);
+                }
+                Err(error) => assert!(!created, "call {site}, once {once}: {error}"),
+            }
+        }
+        site += 1;
+    }
+    assert!(site > 50, "{site} calls");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "threads of the test's own")]
+fn writes_and_searches_go_on_while_segments_are_made() {
+    let memory = Memory::new();
+    let table = Table::create(Arc::new(memory.clone()), schema(), resources()).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let mut model = Model::new();
+    std::thread::scope(|scope| {
+        let merging = scope.spawn(|| {
+            let mut merges = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                table.flush().unwrap();
+                table.force_merge(1).unwrap();
+                merges += 1;
+            }
+            merges
+        });
+        let mut random = Random::new(3);
+        for _ in 0..600 {
+            let mut writes = Vec::new();
+            writes.resize_with(1 + random.below(3), || random_write(&mut random, &mut model));
+            table.write(writes).into_iter().for_each(|written| drop(written.unwrap()));
+            assert_eq!(differs(&table, &model), None);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(merging.join().unwrap() > 5);
+    });
+    drop(table);
+    assert_eq!(differs(&open(Arc::new(memory)), &model), None);
+}
+
+#[test]
+fn a_merged_segment_has_no_dead_rows() {
+    let table = Table::create(Arc::new(Memory::new()), schema(), resources()).unwrap();
+    let mut random = Random::new(5);
+    let mut model = Model::new();
+    for _ in 0..40 {
+        let writes = vec![random_write(&mut random, &mut model)];
+        table.write(writes).remove(0).unwrap();
+        table.flush().unwrap();
+    }
+    table.force_merge(1).unwrap();
+    let segments: Vec<_> = table.segments().into_iter().map(|s| (s.sealed, s.live, s.deleted)).collect();
+    assert_eq!(segments, [(true, model.len(), 0), (false, 0, 0)]);
+    assert_eq!(differs(&table, &model), None);
+    for id in model.keys() {
+        table.write(vec![delete(id)]).remove(0).unwrap();
+    }
+    table.force_merge(1).unwrap();
+    assert_eq!((table.len(), table.segments().len()), (0, 1));
+}
+
+#[test]
+fn conditions_and_what_writes_say() {
+    let table = Table::create(Arc::new(Memory::new()), schema(), resources()).unwrap();
+    let when = |id: &str, when: When| Write::Put {
+        id: Some(id.to_owned()),
+        document: object(json!({})),
+        vectors: vec![("v".to_owned(), OwnedVectors::F32(vec![1.0, 2.0]))],
+        when,
+    };
+    let wrote = |write: Write| table.write(vec![write]).remove(0).map(|w| (w.seq, w.version, w.outcome));
+    assert_eq!(wrote(when("a", When::Absent)).unwrap(), (1, 1, Outcome::Created));
+    assert_eq!(
+        wrote(when("a", When::Absent)).unwrap_err().to_string(),
+        "document \"a\": it is there already"
+    );
+    assert_eq!(wrote(when("a", When::Seq(1))).unwrap(), (2, 2, Outcome::Updated));
+    let says = "document \"a\": its sequence number is 2, not 1";
+    assert_eq!(wrote(when("a", When::Seq(1))).unwrap_err().to_string(), says);
+    assert_eq!(wrote(delete("b")).unwrap().2, Outcome::Missing);
+    table.flush().unwrap();
+    assert_eq!(wrote(delete("a")).unwrap(), (3, 3, Outcome::Deleted));
+    let missing = "document \"a\": it is not there, so its sequence number is not 3";
+    assert_eq!(wrote(when("a", When::Seq(3))).unwrap_err().to_string(), missing);
+    // In one call, each sees what those before it did; what fails does not touch the others.
+    let writes = vec![
+        when("c", When::Absent),
+        when("c", When::Absent),
+        put("", json!({})),
+        delete("c"),
+        when("c", When::Absent),
+    ];
+    let results: Vec<_> =
+        table.write(writes).into_iter().map(|r| r.map(|w| w.outcome).map_err(|e| e.to_string())).collect();
+    let says = ["document \"c\": it is there already", "id \"\": give 1 to 512 bytes"];
+    let expected = [
+        Ok(Outcome::Created),
+        Err(says[0].to_owned()),
+        Err(says[1].to_owned()),
+        Ok(Outcome::Deleted),
+        Ok(Outcome::Created),
+    ];
+    assert_eq!(results, expected);
+    assert_eq!(table.len(), 1);
+    let own = Write::Put { id: None, document: object(json!({})), vectors: vec![], when: When::Absent };
+    let ids: Vec<_> = table.write(vec![own.clone(), own]).into_iter().map(|w| w.unwrap().id).collect();
+    assert!(ids[0] != ids[1] && table.get(&ids[1]).unwrap().is_some());
+    let nan = put("x", json!({"v": [1, 2], "w": [0.5, 1e60]}));
+    assert!(table.write(vec![nan]).remove(0).unwrap_err().to_string().starts_with("field \"w\": "));
+    assert!(matches!(Table::open(Arc::new(Memory::new()), resources()), Err(OpenError::State(_))));
+}
