@@ -13,14 +13,14 @@ pub mod log;
 pub mod manifest;
 mod memory;
 mod publish;
-mod random;
 mod storage;
 mod sync;
 
 pub use disk::Disk;
+/// The seeded random numbers that crash images are drawn by.
+pub use fastrand::Rng;
 pub use fault::Fault;
 pub use faulty::{Call, Failure, Faulty};
 pub use memory::{Journal, Memory};
 pub use publish::remove_temporaries;
-pub use random::Random;
 pub use storage::{Append, Bytes, Entry, Held, Kind, Storage};

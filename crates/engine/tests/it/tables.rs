@@ -5,7 +5,7 @@ use crate::check::{
 };
 use lanewise_engine::index::OwnedVectors;
 use lanewise_engine::table::{OpenError, Outcome, Table, When, Write};
-use lanewise_storage::{Call, Failure, Faulty, Memory, Random, Storage};
+use lanewise_storage::{Call, Failure, Faulty, Memory, Rng, Storage};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn nothing_acknowledged_is_lost_by_a_call_that_fails() {
             let memory = Memory::new();
             let faulty = Arc::new(Faulty::new(Arc::new(memory.clone())));
             let shared: Arc<dyn Storage> = faulty.clone();
-            let mut random = Random::new(7);
+            let mut random = Rng::with_seed(7);
             let mut model = Model::new();
             let mut unsure: Vec<Model> = Vec::new();
             faulty.fail(&kinds, site as u64, once, failure);
@@ -106,10 +106,10 @@ fn writes_and_searches_go_on_while_segments_are_made() {
             }
             merges
         });
-        let mut random = Random::new(3);
+        let mut random = Rng::with_seed(3);
         for _ in 0..600 {
             let mut writes = Vec::new();
-            writes.resize_with(1 + random.below(3), || random_write(&mut random, &mut model));
+            writes.resize_with(1 + random.usize(..3), || random_write(&mut random, &mut model));
             table.write(writes).into_iter().for_each(|written| drop(written.unwrap()));
             assert_eq!(differs(&table, &model), None);
         }
@@ -123,7 +123,7 @@ fn writes_and_searches_go_on_while_segments_are_made() {
 #[test]
 fn a_merged_segment_has_no_dead_rows() {
     let table = Table::create(Arc::new(Memory::new()), schema(), resources()).unwrap();
-    let mut random = Random::new(5);
+    let mut random = Rng::with_seed(5);
     let mut model = Model::new();
     for _ in 0..40 {
         let writes = vec![random_write(&mut random, &mut model)];

@@ -3,7 +3,7 @@
 use super::{Log, Position};
 use crate::faulty::{Call, Failure, Faulty};
 use crate::memory::Memory;
-use crate::random::Random;
+use fastrand::Rng;
 use loom::sync::Arc;
 use loom::thread;
 use std::ops::ControlFlow;
@@ -28,7 +28,7 @@ fn log() -> (Arc<Log>, Faulty, Memory) {
 fn durable(memory: &Memory) -> u64 {
     let journal = memory.journal();
     let last = |seed| {
-        let image = journal.image(journal.len(), &mut Random::new(seed));
+        let image = journal.image(journal.len(), &mut Rng::with_seed(seed));
         super::replay(&image, dir(), 1, 1, &mut |_, _| ControlFlow::Continue(())).unwrap().next - 1
     };
     (0..8).map(last).min().unwrap()

@@ -11,8 +11,8 @@
 
 use super::tree::{Inode, Number, Renaming, Tree};
 use super::{Memory, State};
-use crate::random::Random;
 use crate::storage::Kind;
+use fastrand::Rng;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
@@ -98,7 +98,7 @@ impl Journal {
 
     /// What may be there if the power fails at moment `at`: one of the possible outcomes, drawn by `random`. All that
     /// is there is durable. Its own journal begins empty.
-    pub fn image(&self, at: usize, random: &mut Random) -> Memory {
+    pub fn image(&self, at: usize, random: &mut Rng) -> Memory {
         let ops = &self.ops[..at];
         let mut tree = self.base.clone();
         let mut synced: Vec<usize> = tree.inodes.iter().map(bytes).collect();
@@ -110,13 +110,13 @@ impl Journal {
             }
         }
         // None, all, or any of the changes of names that are still open: the extremes are as likely as all between.
-        let mode = random.below(4);
+        let mode = random.usize(..4);
         for (names, durable) in changes_of_names(ops) {
             let happened = durable
                 || match mode {
                     0 => false,
                     1 => true,
-                    _ => random.below(2) == 0,
+                    _ => random.usize(..2) == 0,
                 };
             if happened {
                 tree.apply(names);
@@ -160,18 +160,18 @@ fn changes_of_names(ops: &[Op]) -> Vec<(&[Renaming], bool)> {
 }
 
 /// Damages what lies beyond the first `synced` bytes as a power cut may.
-fn tear(bytes: &mut Vec<u8>, synced: usize, random: &mut Random) {
-    match random.below(4) {
+fn tear(bytes: &mut Vec<u8>, synced: usize, random: &mut Rng) {
+    match random.usize(..4) {
         0 => return bytes.truncate(synced),
         1 => return,
-        2 => bytes.truncate(synced + random.below(bytes.len() - synced + 1)),
+        2 => bytes.truncate(synced + random.usize(..bytes.len() - synced + 1)),
         _ => {}
     }
     let mut at = synced;
     while at < bytes.len() {
         let end = bytes.len().min((at / SECTOR + 1) * SECTOR);
-        let cut = at + random.below(end - at + 1);
-        match random.below(4) {
+        let cut = at + random.usize(..end - at + 1);
+        match random.usize(..4) {
             0 => bytes[at..end].fill(0),
             1 => bytes[at..cut].fill(0),
             2 => bytes[cut..end].fill(0),

@@ -1,6 +1,6 @@
 //! Disk and memory answer alike, whatever is asked in whatever order.
 
-use lanewise_storage::{Append, Disk, Memory, Random, Storage};
+use lanewise_storage::{Append, Disk, Memory, Rng, Storage};
 use std::io;
 use std::path::Path;
 
@@ -45,14 +45,14 @@ fn ask(
 fn disk_and_memory_behave_alike() {
     let mut asked = 0;
     for seed in 0..60 {
-        let random = &mut Random::new(seed);
+        let random = &mut Rng::with_seed(seed);
         let folder = tempfile::tempdir().unwrap();
         let (disk, memory) = (Disk::new(folder.path()).unwrap(), Memory::new());
         let (mut on_disk, mut in_memory) = (Vec::new(), Vec::new());
         for step in 0..150 {
-            let what = random.below(18);
-            let [one, two] = [(); 2].map(|()| Path::new(PATHS[random.below(PATHS.len())]));
-            let size = random.below(2000);
+            let what = random.usize(..18);
+            let [one, two] = [(); 2].map(|()| Path::new(PATHS[random.usize(..PATHS.len())]));
+            let size = random.usize(..2000);
             let from_disk = ask(&disk, &mut on_disk, what, one, two, size);
             let from_memory = ask(&memory, &mut in_memory, what, one, two, size);
             assert_eq!(from_disk, from_memory, "seed {seed}, step {step}: call {what} of {one:?}, {two:?}");

@@ -5,7 +5,7 @@ use crate::check::history::{Model, Running, dir, open};
 use lanewise_storage::blob::Blob;
 use lanewise_storage::log::AppendError;
 use lanewise_storage::manifest::{self, ReadError, ReplaceError};
-use lanewise_storage::{Call, Failure, Faulty, Memory, Random, Storage, remove_temporaries};
+use lanewise_storage::{Call, Failure, Faulty, Memory, Rng, Storage, remove_temporaries};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl History {
 
 #[test]
 fn no_failing_call_costs_what_was_acknowledged() {
-    let random = &mut Random::new(3);
+    let random = &mut Rng::with_seed(3);
     let mut runs = 0;
     for failure in [Failure::Broken, Failure::Full, Failure::Handles] {
         for once in [true, false] {
@@ -181,7 +181,7 @@ fn a_full_disk_refuses_writes_lets_syncs_and_reads_pass_and_takes_writes_again()
         running.append(vec![100; 700]).expect("there is room again");
         assert!(running.sync());
         let Running { memory, model, .. } = running;
-        Running::recover(memory.journal().image(memory.journal().len(), &mut Random::new(n)), &model)
+        Running::recover(memory.journal().image(memory.journal().len(), &mut Rng::with_seed(n)), &model)
             .unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! The rules of crash images: what must be there is always there, what may be is sometimes.
 
-use lanewise_storage::{Memory, Random, Storage};
+use lanewise_storage::{Memory, Rng, Storage};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn path(name: &str) -> &Path {
 /// What `look` sees in many images of the moment now.
 fn seen<T: Eq + std::hash::Hash>(memory: &Memory, look: impl Fn(&Memory) -> T) -> HashSet<T> {
     let journal = memory.journal();
-    (0..400).map(|seed| look(&journal.image(journal.len(), &mut Random::new(seed)))).collect()
+    (0..400).map(|seed| look(&journal.image(journal.len(), &mut Rng::with_seed(seed)))).collect()
 }
 
 fn there(memory: &Memory, name: &str) -> bool {
@@ -105,7 +105,7 @@ fn a_killed_process_leaves_all_and_an_image_is_durable() {
     assert_eq!(journal.notes(journal.len() - 1).collect::<Vec<_>>(), [3]);
     // Of equal seeds come equal images, and nothing of an image is lost by a second crash.
     let bytes = |seed| {
-        let image = journal.image(journal.len(), &mut Random::new(seed));
+        let image = journal.image(journal.len(), &mut Rng::with_seed(seed));
         assert!(image.journal().is_empty());
         let found = there(&image, "file").then(|| contents(&image, "file"));
         assert_eq!(seen(&image, |again| there(again, "file").then(|| contents(again, "file"))).len(), 1);

@@ -6,7 +6,7 @@ use lanewise_engine::index::{Search, Vectors};
 use lanewise_engine::scheduler::{Layout, Options, Workers};
 use lanewise_engine::table::{Answer, Concurrent, MergePolicy, Nearest, Resources, Table, When, Write};
 use lanewise_engine::{Pool, Threads};
-use lanewise_storage::{Faulty, Kind, Memory, Random, Storage};
+use lanewise_storage::{Faulty, Kind, Memory, Rng, Storage};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -58,14 +58,14 @@ pub(crate) fn delete(id: &str) -> Write {
 }
 
 /// A random write, and what it makes of the model.
-pub(crate) fn random_write(random: &mut Random, model: &mut Model) -> Write {
-    let id = format!("d{}", random.below(IDS));
-    if random.below(4) == 0 {
+pub(crate) fn random_write(random: &mut Rng, model: &mut Model) -> Write {
+    let id = format!("d{}", random.usize(..IDS));
+    if random.usize(..4) == 0 {
         model.remove(&id);
         return delete(&id);
     }
-    let n = random.below(5);
-    let vector = (random.below(3) > 0).then(|| [random.below(9) as f32, random.below(9) as f32]);
+    let n = random.usize(..5);
+    let vector = (random.usize(..3) > 0).then(|| [random.usize(..9) as f32, random.usize(..9) as f32]);
     let source = json!({"n": n, "text": format!("word{n} all")});
     let mut document = source.clone();
     if let Some(vector) = vector {
@@ -141,20 +141,20 @@ pub(crate) fn open(storage: Arc<dyn Storage>) -> Table {
 /// A random history: writes in calls of several, flushes, restarts. Notes in `storage` how many writes were acknowledged.
 /// The model after each write, the first before all.
 pub(crate) fn history(seed: u64, storage: &Memory, calls: usize) -> Result<Vec<Model>, String> {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     // Planted faults of storage are carried out there.
     let shared: Arc<dyn Storage> = Arc::new(Faulty::new(Arc::new(storage.clone())));
     let mut table = Table::create(shared.clone(), schema(), resources()).unwrap();
     storage.note(0);
     let mut models = vec![Model::new()];
     for _ in 0..calls {
-        match random.below(9) {
+        match random.usize(..9) {
             0 => table.flush().unwrap(),
             1 => {
                 drop(table);
                 table = open(shared.clone());
             }
-            2 if random.below(2) == 0 => table.force_merge(1 + random.below(2)).unwrap(),
+            2 if random.usize(..2) == 0 => table.force_merge(1 + random.usize(..2)).unwrap(),
             2 => {
                 let (segments_per_tier, floor_segment) = (2, 1);
                 let policy = MergePolicy { segments_per_tier, floor_segment, ..MergePolicy::default() };
@@ -163,7 +163,7 @@ pub(crate) fn history(seed: u64, storage: &Memory, calls: usize) -> Result<Vec<M
             _ => {
                 let mut model = models.last().unwrap().clone();
                 let mut writes = Vec::new();
-                for _ in 0..1 + random.below(3) {
+                for _ in 0..1 + random.usize(..3) {
                     writes.push(random_write(&mut random, &mut model));
                     models.push(model.clone());
                 }
@@ -199,7 +199,7 @@ pub(crate) fn recovers(image: &Memory, models: &[Model], acknowledged: Option<u6
 }
 
 /// What was recovered takes writes, which survive the next crash with all that was there.
-fn goes_on(image: &Memory, random: &mut Random) -> Result<(), String> {
+fn goes_on(image: &Memory, random: &mut Rng) -> Result<(), String> {
     let table = open(Arc::new(image.clone()));
     table.write(vec![put("d0", json!({"n": 7}))]).remove(0).map_err(|error| error.to_string())?;
     let all = |table: &Table| -> Vec<_> { (0..IDS).map(|i| table.get(&format!("d{i}")).unwrap()).collect() };
@@ -216,24 +216,24 @@ pub(crate) fn crashes(seed: u64) -> Checked {
     let storage = Memory::new();
     let models = history(seed, &storage, 12)?;
     let journal = storage.journal();
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let mut crashes = 0;
     for at in journal.syncs().flat_map(|at| [at, at + 1]) {
         let acknowledged = journal.notes(at).max();
-        let image = if random.below(8) == 0 { journal.killed(at) } else { journal.image(at, &mut random) };
+        let image = if random.usize(..8) == 0 { journal.killed(at) } else { journal.image(at, &mut random) };
         // A process that was killed leaves changes that are not durable yet.
         let before = image.journal().len();
         recovers(&image, &models, acknowledged)
             .map_err(|what| format!("seed {seed}, crash at {at}: {what}"))?;
         crashes += 1;
-        if acknowledged.is_some() && random.below(4) == 0 {
+        if acknowledged.is_some() && random.usize(..4) == 0 {
             goes_on(&image, &mut random).map_err(|what| format!("seed {seed}, crash at {at}, {what}"))?;
             crashes += 1;
             continue;
         }
-        if random.below(10) == 0 {
+        if random.usize(..10) == 0 {
             let journal = image.journal();
-            let then = before + random.below(journal.len() + 1 - before);
+            let then = before + random.usize(..journal.len() + 1 - before);
             recovers(&journal.image(then, &mut random), &models, acknowledged).map_err(|what| {
                 format!("seed {seed}, crash at {at}, then at {then} of the recovery: {what}")
             })?;

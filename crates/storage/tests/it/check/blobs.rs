@@ -4,7 +4,7 @@ use super::Checked;
 use super::logs::moments;
 use crate::require;
 use lanewise_storage::blob::{BLOCK, Blob, BlobWriter};
-use lanewise_storage::{Faulty, Memory, Random, Storage};
+use lanewise_storage::{Faulty, Memory, Rng, Storage};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,10 +30,10 @@ pub(crate) fn write(storage: &dyn Storage, path: &Path, data: &[u8]) -> io::Resu
 
 /// Says how many images were looked at.
 pub(crate) fn crashes(seed: u64) -> Checked {
-    let random = &mut Random::new(seed);
+    let random = &mut Rng::with_seed(seed);
     let memory = Memory::new();
     let storage = Faulty::new(Arc::new(memory.clone()));
-    let data = data([0, 1, 500, 70_000][random.below(4)]);
+    let data = data([0, 1, 500, 70_000][random.usize(..4)]);
     let (one, two, root) = (Path::new("one"), Path::new("two"), Path::new(""));
     let run = || {
         write(&storage, one, &data)?;

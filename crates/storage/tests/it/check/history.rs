@@ -3,7 +3,7 @@
 use super::Checked;
 use crate::require;
 use lanewise_storage::log::{AppendError, Log, ReplayError, Replayed};
-use lanewise_storage::{Call, Failure, Faulty, Memory, Random, Storage};
+use lanewise_storage::{Call, Failure, Faulty, Memory, Rng, Storage};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -104,7 +104,7 @@ impl Running {
         memory.create_dir(dir()).unwrap();
         memory.sync_dir(Path::new("")).unwrap();
         // From here on the folder is there.
-        let memory = memory.journal().image(memory.journal().len(), &mut Random::new(0));
+        let memory = memory.journal().image(memory.journal().len(), &mut Rng::with_seed(0));
         Running::recover(memory, &Model::new()).expect("an empty folder is a log")
     }
 
@@ -159,21 +159,21 @@ impl Running {
     }
 
     /// One thing that a user may do, drawn by chance.
-    pub(crate) fn step(self, random: &mut Random) -> Result<Running, String> {
+    pub(crate) fn step(self, random: &mut Rng) -> Result<Running, String> {
         let mut this = self;
-        match random.below(17) {
+        match random.usize(..17) {
             0..8 => this.append(payload(random)).map_err(|error| error.to_string())?,
             8..12 => require!(this.sync(), "a sync failed"),
             12 => this.log.rotate().map_err(|error| error.to_string())?,
             13 => {
                 let span = this.model.acknowledged + 1 - this.model.from;
-                let number = this.model.from + random.below(span as usize + 1) as u64 - 1;
+                let number = this.model.from + random.usize(..span as usize + 1) as u64 - 1;
                 this.drop_through(number).map_err(|error| error.to_string())?;
             }
             14 => {
                 // The disk is full, or broken, for a write or two.
-                let failure = [Failure::Full, Failure::Broken, Failure::Handles][random.below(3)];
-                this.storage.fail(&Call::WRITES, random.below(3) as u64, random.below(2) == 0, failure);
+                let failure = [Failure::Full, Failure::Broken, Failure::Handles][random.usize(..3)];
+                this.storage.fail(&Call::WRITES, random.usize(..3) as u64, random.usize(..2) == 0, failure);
                 for _ in 0..3 {
                     let answer = this.append(payload(random));
                     require!(
@@ -205,9 +205,9 @@ impl Running {
 }
 
 /// Mostly short, sometimes over several sectors, sometimes empty, sometimes zeros.
-pub(crate) fn payload(random: &mut Random) -> Vec<u8> {
-    let most = [1, 40, 300, 2000][random.below(4)];
-    let byte = if random.below(8) == 0 { 0 } else { random.next() as u8 };
-    let length = random.below(most);
+pub(crate) fn payload(random: &mut Rng) -> Vec<u8> {
+    let most = [1, 40, 300, 2000][random.usize(..4)];
+    let byte = if random.usize(..8) == 0 { 0 } else { random.u64(..) as u8 };
+    let length = random.usize(..most);
     (0..length).map(|at| byte.wrapping_mul(at as u8 | 1)).collect()
 }

@@ -3,12 +3,12 @@
 use super::Checked;
 use super::history::{Running, payload};
 use crate::require;
-use lanewise_storage::{Call, Failure, Journal, Random};
+use lanewise_storage::{Call, Failure, Journal, Rng};
 
 /// Runs a random history, cuts the power before and after each sync (and at some moments between), recovers, goes on, and
 /// cuts the power there too. Says how many images were recovered.
 pub(crate) fn crashes(seed: u64) -> Checked {
-    let random = &mut Random::new(seed);
+    let random = &mut Rng::with_seed(seed);
     let mut running = Running::begin();
     for _ in 0..24 {
         running = running.step(random)?;
@@ -22,13 +22,13 @@ pub(crate) fn crashes(seed: u64) -> Checked {
         let mut again = Running::recover(memory, &model).map_err(|why| format!("at {at}: {why}"))?;
         images += 1;
         let before = again.model.clone();
-        for _ in 0..random.below(3) {
+        for _ in 0..random.usize(..3) {
             again.append(payload(random)).map_err(|error| error.to_string())?;
         }
         require!(again.sync(), "at {at}: a sync failed");
         let second = again.memory.journal();
         // One of its moments for each of the first's; what was recovered counts as acknowledged once it is noted.
-        let at_second = random.below(second.len() + 1);
+        let at_second = random.usize(..second.len() + 1);
         let mut model_second = again.model.at(second.notes(at_second));
         model_second.from = model.from;
         model_second.acknowledged = model_second.acknowledged.max(model.acknowledged);
@@ -43,9 +43,9 @@ pub(crate) fn crashes(seed: u64) -> Checked {
 }
 
 /// Before and after each sync, and one moment in eight of the others.
-pub(crate) fn moments(journal: &Journal, random: &mut Random) -> Vec<usize> {
+pub(crate) fn moments(journal: &Journal, random: &mut Rng) -> Vec<usize> {
     let mut moments: Vec<usize> = journal.syncs().flat_map(|at| [at, at + 1]).collect();
-    moments.extend((0..=journal.len()).filter(|_| random.below(8) == 0));
+    moments.extend((0..=journal.len()).filter(|_| random.usize(..8) == 0));
     moments.sort_unstable();
     moments.dedup();
     moments

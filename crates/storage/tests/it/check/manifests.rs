@@ -4,7 +4,7 @@ use super::Checked;
 use super::logs::moments;
 use crate::require;
 use lanewise_storage::manifest::{self, ReadError};
-use lanewise_storage::{Faulty, Memory, Random, remove_temporaries};
+use lanewise_storage::{Faulty, Memory, Rng, remove_temporaries};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn found(memory: &Memory, acknowledged: u64, newest: u64) -> Result<u64, String>
 
 /// Says how many images were looked at.
 pub(crate) fn crashes(seed: u64) -> Checked {
-    let random = &mut Random::new(seed);
+    let random = &mut Rng::with_seed(seed);
     let memory = Memory::new();
     run(&memory, 0)?;
     let journal = memory.journal();
@@ -59,7 +59,7 @@ pub(crate) fn crashes(seed: u64) -> Checked {
         remove_temporaries(&image, Path::new("")).map_err(|error| error.to_string())?;
         run(&image, generation)?;
         let second = image.journal();
-        let at = random.below(second.len() + 1);
+        let at = random.usize(..second.len() + 1);
         let acknowledged = second.notes(at).last().unwrap_or(generation);
         found(&second.image(at, random), acknowledged, acknowledged + 1)?;
         images += 2;
