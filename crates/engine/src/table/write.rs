@@ -94,7 +94,7 @@ pub enum WriteError {
     #[error(transparent)]
     Remove(Arc<RemoveError>),
     #[error(transparent)]
-    Log(AppendError),
+    Log(Arc<AppendError>),
     #[error("the write is done, but may not survive a crash: {0}")]
     NotDurable(Poisoned),
     #[error("the table takes no writes: {why}; open it again")]
@@ -135,6 +135,11 @@ impl Table {
         let mut writer = self.writer();
         if let Some(why) = writer.failed.clone() {
             return checked.into_iter().map(|_| Err(WriteError::Failed { why: why.clone() })).collect();
+        }
+        // A full disk is met before the head takes in what would be refused.
+        if let Err(error) = self.log.prepare().map_err(Arc::new) {
+            let refused = |write: Result<Checked, _>| write.and(Err(WriteError::Log(error.clone())));
+            return checked.into_iter().map(refused).collect();
         }
         let (results, last) = self.apply(&mut writer, checked);
         drop(writer);
@@ -243,7 +248,7 @@ impl Table {
                 Err(error) => {
                     // Its vectors have numbers already: it is a row that died at once.
                     dead.extend(at);
-                    results.push(Err(WriteError::Log(error)));
+                    results.push(Err(WriteError::Log(Arc::new(error))));
                     continue;
                 }
             }

@@ -91,6 +91,32 @@ fn nothing_acknowledged_is_lost_by_a_call_that_fails() {
     assert!(site > 50, "{site} calls");
 }
 
+/// While the disk is full writes are refused, reads go on, and nothing piles up; writes go on when there is room.
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_room() {
+    let memory = Memory::new();
+    let faulty = Arc::new(Faulty::new(Arc::new(memory.clone())));
+    let table = Table::create(faulty.clone(), schema(), resources()).unwrap();
+    let one = || vec![put("d1", json!({"n": 1, "v": [1, 2], "w": [1, 2]})), put("d2", json!({"n": 2}))];
+    assert!(table.write(one()).into_iter().all(|written| written.is_ok()));
+    faulty.fail(&[Call::Append, Call::Create], 0, false, Failure::Full);
+    for _ in 0..50 {
+        let errors: Vec<String> =
+            table.write(one()).into_iter().map(|w| w.unwrap_err().to_string()).collect();
+        assert!(errors.iter().all(|error| error.contains("No space left")), "{errors:?}");
+        assert_eq!(table.get("d1").unwrap().unwrap().version, 1);
+    }
+    assert!(table.flush().is_err());
+    let head = table.segments().pop().unwrap();
+    assert!(head.deleted <= 2, "{head:?}");
+    faulty.heal();
+    let versions: Vec<u64> = table.write(one()).into_iter().map(|written| written.unwrap().version).collect();
+    assert_eq!(versions, [2, 2]);
+    table.flush().unwrap();
+    drop(table);
+    assert_eq!(open(Arc::new(memory)).get("d2").unwrap().unwrap().version, 2);
+}
+
 #[test]
 #[expect(clippy::disallowed_methods, reason = "threads of the test's own")]
 fn writes_and_searches_go_on_while_segments_are_made() {

@@ -98,6 +98,16 @@ impl Log {
         Ok((log, found.replayed))
     }
 
+    /// Begins a file if there is none to append to, so that a full disk is known before anything else is done.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn prepare(&self) -> Result<(), AppendError> {
+        let tail = &mut *lock(&self.tail);
+        self.group.synced()?;
+        if tail.file.is_none() { self.begin(tail) } else { Ok(()) }
+    }
+
     /// Appends a record, which is in order but not durable when it returns.
     ///
     /// # Errors
