@@ -28,9 +28,10 @@ impl<P, T, E, M> Fan<P, T, E, M> {
     }
 
     fn fail(&self, why: Failure) {
+        // Taken before the others are told to stop: they would answer that they were cancelled.
+        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Relaxed: the flag says all there is to say.
         self.stop.store(true, Ordering::Relaxed);
-        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((promise, _)) = end {
             promise.answer(Err(why));
         }
@@ -95,5 +96,35 @@ where
         if let Some(fan) = Arc::into_inner(fan) {
             fan.finish(place, scratch);
         }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    use super::Fan;
+    use crate::sync::Ordering;
+    use crate::ticket::{Failure, ticket};
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Found by the soak, on a machine where others had precedence: who was told to stop answered before who told it.
+    #[test]
+    fn who_fails_first_answers() {
+        loom::model(|| {
+            let (promise, ticket) = ticket::<()>();
+            let stop = promise.cancelled().clone();
+            let fan: Arc<Fan<(), (), (), ()>> = Arc::new(Fan::new(2, (), (), promise));
+            let other = {
+                let (fan, stop) = (fan.clone(), stop.clone());
+                thread::spawn(move || {
+                    if stop.load(Ordering::Relaxed) {
+                        fan.fail(Failure::Cancelled);
+                    }
+                })
+            };
+            fan.fail(Failure::DeadlineExceeded);
+            other.join().unwrap();
+            assert_eq!(ticket.wait().unwrap_err(), Failure::DeadlineExceeded);
+        });
     }
 }

@@ -3,6 +3,7 @@
 //! This crate never sees a vector: a task is a closure that says which [`MappingId`] it belongs to and how many bytes it
 //! touched. `policy/` decides and does nothing else: the same pure functions are called by the workers and by the
 //! simulator. [`Scheduler`] carries the decisions out; docs/scheduler.md says what it guarantees.
+#![cfg_attr(loom, allow(dead_code, reason = "models run parts alone"))]
 #![cfg_attr(loom, allow(dead_code, unused_imports, reason = "loom's models use some of the parts alone"))]
 
 mod mapping;
@@ -18,19 +19,14 @@ mod sync;
 // Loom models the parts above; the rest waits for nothing but them.
 #[cfg(not(loom))]
 mod bind;
-#[cfg(not(loom))]
 mod clock;
-#[cfg(not(loom))]
 mod counters;
-#[cfg(not(loom))]
 mod fan;
 #[cfg(not(loom))]
 mod scheduler;
 #[cfg(not(loom))]
 mod scope;
-#[cfg(not(loom))]
 mod task;
-#[cfg(not(loom))]
 mod ticket;
 #[cfg(not(loom))]
 mod worker;

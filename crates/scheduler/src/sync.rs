@@ -4,14 +4,14 @@
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
-    sync::Mutex,
     sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    sync::{Mutex, MutexGuard},
     thread::{Thread, current, park, yield_now},
 };
 #[cfg(not(loom))]
 pub(crate) use std::{
-    sync::Mutex,
     sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    sync::{Mutex, MutexGuard},
     thread::{Thread, current, park, yield_now},
 };
 

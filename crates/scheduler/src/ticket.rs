@@ -1,12 +1,12 @@
 //! What a submitter holds until its task is answered, and what the worker answers through. A ticket is answered exactly
 //! once: a [`Promise`] that is dropped without an answer answers for itself.
 
-use crate::sync::{AtomicBool, Mutex, Ordering, Thread, current, park};
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, Thread, current, park};
 use crate::task::Trip;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// What a task gave, and how it got there.
