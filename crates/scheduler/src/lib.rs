@@ -3,7 +3,6 @@
 //! This crate never sees a vector: a task is a closure that says which [`MappingId`] it belongs to and how many bytes it
 //! touched. `policy/` decides and does nothing else: the same pure functions are called by the workers and by the
 //! simulator. [`Scheduler`] carries the decisions out; docs/scheduler.md says what it guarantees.
-#![cfg_attr(loom, allow(dead_code, reason = "models run parts alone"))]
 #![cfg_attr(loom, allow(dead_code, unused_imports, reason = "loom's models use some of the parts alone"))]
 
 mod mapping;
@@ -11,23 +10,23 @@ mod monitor;
 pub mod policy;
 pub mod sim;
 
+mod clock;
+mod counters;
+mod fan;
 mod parking;
 mod queue;
 mod snapshot;
 mod sync;
+mod task;
+mod ticket;
 
-// Loom models the parts above; the rest waits for nothing but them.
+// Loom models parts of the above; the rest waits for nothing but them.
 #[cfg(not(loom))]
 mod bind;
-mod clock;
-mod counters;
-mod fan;
 #[cfg(not(loom))]
 mod scheduler;
 #[cfg(not(loom))]
 mod scope;
-mod task;
-mod ticket;
 #[cfg(not(loom))]
 mod worker;
 
