@@ -48,16 +48,22 @@ impl OwnedVectors {
             Vectors::U8(_) => OwnedVectors::U8(Vec::new()),
             Vectors::Bits(_) => OwnedVectors::Bits(Vec::new()),
         };
-        for &place in places {
-            match (&mut all, vectors.slice(dim, place..place + 1)) {
-                (OwnedVectors::F32(all), Vectors::F32(one)) => all.extend_from_slice(one),
-                (OwnedVectors::I8(all), Vectors::I8(one)) => all.extend_from_slice(one),
-                (OwnedVectors::U8(all), Vectors::U8(one)) => all.extend_from_slice(one),
-                (OwnedVectors::Bits(all), Vectors::Bits(one)) => all.extend_from_slice(one),
-                _ => unreachable!("made of the same type"),
-            }
-        }
+        places.iter().for_each(|&place| all.extend(vectors.slice(dim, place..place + 1)));
         all
+    }
+
+    /// Adds vectors at the end.
+    ///
+    /// # Panics
+    /// If they are of another type.
+    pub fn extend(&mut self, more: Vectors<'_>) {
+        match (self, more) {
+            (OwnedVectors::F32(all), Vectors::F32(more)) => all.extend_from_slice(more),
+            (OwnedVectors::I8(all), Vectors::I8(more)) => all.extend_from_slice(more),
+            (OwnedVectors::U8(all), Vectors::U8(more)) => all.extend_from_slice(more),
+            (OwnedVectors::Bits(all), Vectors::Bits(more)) => all.extend_from_slice(more),
+            _ => panic!("vectors of one type take in no others"),
+        }
     }
 
     /// As queries, or as vectors to be added.

@@ -67,12 +67,12 @@ pub(super) fn to_bytes(hashes: impl ExactSizeIterator<Item = u64>) -> Vec<u8> {
     lookup.places.iter().flat_map(|place| place.load(Ordering::Relaxed).to_le_bytes()).collect()
 }
 
-/// Whether a table of `rows` rows has so many bytes.
-pub(super) fn fits(bytes: usize, rows: usize) -> bool {
-    bytes == 4 * places(rows)
+/// Bytes of a table of so many rows.
+pub(super) fn bytes(rows: usize) -> usize {
+    4 * places(rows)
 }
 
-/// As [`Lookup::rows`], of a table's bytes, which [`fits`] was asked of.
+/// As [`Lookup::rows`], of a table's bytes, of which there are [`bytes`].
 pub(super) fn rows(bytes: &[u8], hash: u64) -> impl Iterator<Item = u32> {
     let (places, _) = bytes.as_chunks::<4>();
     chain(hash, places.len(), |place| u32::from_le_bytes(places[place]))
@@ -87,7 +87,7 @@ mod tests {
         #[test]
         fn rows_are_found_by_hash(hashes in prop::collection::vec(0u64..40, 0..200)) {
             let bytes = to_bytes(hashes.iter().copied());
-            prop_assert!(fits(bytes.len(), hashes.len()));
+            prop_assert_eq!(bytes.len(), super::bytes(hashes.len()));
             let lookup = Lookup::new(hashes.len());
             (0..).zip(&hashes).for_each(|(row, &hash)| lookup.insert(hash, row));
             prop_assert!(!lookup.is_full(hashes.len().saturating_sub(1)));

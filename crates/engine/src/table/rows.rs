@@ -64,8 +64,8 @@ impl Rows {
         let seqs = 8 * (2 + fields);
         let (versions, ends) = (seqs + 8 * len, seqs + 16 * len);
         let first = ends + 8 * len;
-        let table = 4 * (len * 2).next_power_of_two().max(16);
-        if !lookup::fits(table, len) || all.len() < first + table {
+        let table = lookup::bytes(len);
+        if all.len() < first + table {
             return Err(RowsError("lookup"));
         }
         let mut at = first + table;

@@ -8,7 +8,7 @@ use super::op::{encode_delete, encode_put};
 use super::table::{Table, Writer};
 use super::view::{At, Body, View};
 use crate::documents::{DocumentError, Parsed};
-use lanewise_index::{AddError, OwnedVectors, RemoveError, Search, SearchError, Vectors};
+use lanewise_index::{AddError, OwnedVectors, RemoveError, Search, SearchError};
 use lanewise_storage::log::{AppendError, Poisoned, Position};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -290,7 +290,9 @@ impl Table {
         let mut failed = None;
         for (field, (name, _)) in self.mapping.schema().vectors().enumerate() {
             let puts = writes.iter().filter_map(|write| write.as_ref().ok()?.put.as_ref());
-            let Some(all) = joined(puts.filter_map(|parsed| parsed.vectors[field].clone())) else { continue };
+            let Some(all) = joined(puts.filter_map(|parsed| parsed.vectors[field].as_ref())) else {
+                continue;
+            };
             let index = &head.vectors[field].index;
             let added = index
                 .add(all.as_vectors(), None, &self.resources.threads, &mut |_| ControlFlow::Continue(()));
@@ -320,16 +322,9 @@ impl Table {
     }
 }
 
-/// Vectors of one type, one after the other; `None` if there are none.
-fn joined(vectors: impl Iterator<Item = OwnedVectors>) -> Option<OwnedVectors> {
-    vectors.reduce(|mut all, one| {
-        match (&mut all, one.as_vectors()) {
-            (OwnedVectors::F32(all), Vectors::F32(one)) => all.extend_from_slice(one),
-            (OwnedVectors::I8(all), Vectors::I8(one)) => all.extend_from_slice(one),
-            (OwnedVectors::U8(all), Vectors::U8(one)) => all.extend_from_slice(one),
-            (OwnedVectors::Bits(all), Vectors::Bits(one)) => all.extend_from_slice(one),
-            _ => unreachable!("a field's vectors are of one type"),
-        }
-        all
-    })
+/// Vectors of one field, one after the other; `None` if there are none.
+fn joined<'a>(mut vectors: impl Iterator<Item = &'a OwnedVectors>) -> Option<OwnedVectors> {
+    let mut all = vectors.next()?.clone();
+    vectors.for_each(|one| all.extend(one.as_vectors()));
+    Some(all)
 }
