@@ -89,6 +89,8 @@ pub enum AddError {
     Broken(#[from] Broken),
     #[error(transparent)]
     Code(#[from] CodeError),
+    #[error(transparent)]
+    Create(#[from] CreateError),
     #[error("cancelled: the first {added} of {total} vectors were added and can be searched")]
     Cancelled { added: usize, total: usize },
 }

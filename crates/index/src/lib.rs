@@ -28,6 +28,7 @@ mod pool;
 mod predict;
 mod prefetch;
 mod range;
+mod recode;
 mod record;
 mod remove;
 mod search;

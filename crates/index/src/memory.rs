@@ -187,14 +187,14 @@ impl<T: Plain> Column<T> {
         Ok(())
     }
 
-    /// Makes the memory our own, so that atomic elements can be written: a file's is copied.
+    /// Makes the memory our own, so that atomic elements can be written: a file's, and what is another's, is copied.
     pub(crate) fn own(&mut self) -> Result<(), OutOfMemory> {
         if self.own_bytes() > 0 { self.reserve(1) } else { Ok(()) }
     }
 
     /// What [`own`](Self::own) would take.
     pub(crate) fn own_bytes(&self) -> usize {
-        let borrowed = matches!(self.memory, Memory::File(_)) && self.len > 0;
+        let borrowed = matches!(self.memory, Memory::File(_) | Memory::Shared { .. }) && self.len > 0;
         if borrowed { self.growth(1).held } else { 0 }
     }
 

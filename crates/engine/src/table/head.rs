@@ -1,14 +1,14 @@
 //! The head: rows in memory, searched as soon as they are in.
 //!
 //! One writer appends; readers hold copies that stay as they were ([`Appended`]). Vectors go into indexes that grow and
-//! mend in place. Documents are put into [`Run`]s when somebody first asks for what is in them: each run holds what came
+//! mend in place; they have no code, since one that cannot order what comes would refuse it. Documents are put into [`Run`]s when somebody first asks for what is in them: each run holds what came
 //! since the last, and runs are put together as they become many, so that a document is written again a few times only.
 
 use super::append::Appended;
 use super::lookup::{Lookup, hash};
 use crate::documents::{Mapping, Parsed, Run, RunError};
 use arc_swap::ArcSwap;
-use lanewise_index::{CreateError, Index, Reader, RemoveError};
+use lanewise_index::{Code, CreateError, Index, Params, Reader, RemoveError};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use tantivy::directory::RamDirectory;
@@ -43,7 +43,7 @@ pub(super) struct Head {
 impl Head {
     pub(super) fn new(mapping: &Mapping) -> Result<Head, CreateError> {
         let vectors = mapping.schema().vectors().map(|(_, params)| {
-            let index = Arc::new(Index::new(*params)?);
+            let index = Arc::new(Index::new(Params { code: Code::None, ..*params })?);
             Ok(Vectors { reader: index.reader(), index, rows: Appended::default() })
         });
         let vectors = vectors.collect::<Result<Vec<_>, CreateError>>()?;

@@ -10,7 +10,7 @@ use super::rows::Written;
 use super::segment::{self, Merged, Sealed, SegmentError, SegmentId, folder};
 use super::table::{FlushError, Table};
 use super::view::{Body, Part};
-use lanewise_index::{Index, OwnedVectors};
+use lanewise_index::{AddError, Code, Index, OwnedVectors};
 use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 
@@ -126,7 +126,7 @@ impl Table {
         let path = folder(sources[0].segment).join(format!("vectors-{field}"));
         let failed = |what: String| SegmentError::Damaged { path: path.clone(), what };
         let keep = sources[0].deleted.count() * KEPT_SHARE <= sources[0].rows();
-        let index = if keep {
+        let mut index = if keep {
             segment::open_index(&*self.storage, sources[0].segment, field)?
         } else {
             Index::new(*params).map_err(|error| failed(error.to_string()))?
@@ -151,13 +151,24 @@ impl Table {
                 let numbers: Vec<i64> = alive.iter().map(|(number, _)| *number).collect();
                 let vectors: OwnedVectors =
                     reader.vectors(&numbers).map_err(|error| failed(error.to_string()))?;
-                let go = &mut |_| ControlFlow::Continue(());
-                let added = index.add(vectors.as_vectors(), None, &self.resources.threads, go);
+                let add = |index: &Index| {
+                    let go = &mut |_| ControlFlow::Continue(());
+                    index.add(vectors.as_vectors(), None, &self.resources.threads, go)
+                };
+                let mut added = add(&index);
+                // A code that cannot order what there is now.
+                if matches!(added, Err(AddError::Code(_))) {
+                    index = index
+                        .with_code(Code::None, &self.resources.threads)
+                        .map_err(|error| failed(error.to_string()))?;
+                    added = add(&index);
+                }
                 added.map_err(|error| failed(error.to_string()))?;
             }
             rows.extend(alive.into_iter().map(|(_, row)| row));
         }
-        Ok((index, rows))
+        let coded = segment::coded(&index, params.code, &self.resources.threads);
+        Ok((coded.map_err(|error| failed(error.to_string()))?.unwrap_or(index), rows))
     }
 
     /// Puts a merged segment in the place of its sources; what died of them meanwhile is dead in it.

@@ -7,6 +7,7 @@
 //! Files, below the table's folder: `manifest`, `log/`, `segments/`, `lock`; `docs/formats/table.md` gives every byte.
 
 mod append;
+mod apply;
 mod bits;
 mod directory;
 mod head;

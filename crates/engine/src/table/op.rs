@@ -9,6 +9,7 @@
 
 use crate::documents::{Mapping, Parsed};
 use lanewise_index::{Dtype, OwnedVectors, Vectors};
+use lanewise_storage::log::{AppendError, RECORD_BYTES_MAX};
 use serde_json::{Map, Value};
 
 /// A record that is no write of this table.
@@ -27,12 +28,28 @@ pub(super) enum Record {
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
 
-pub(super) fn encode_delete(id: &str, version: u64) -> Vec<u8> {
-    begin(DELETE, id, version)
+/// Bytes of a write's record.
+fn bytes(id: &str, put: Option<&Parsed>) -> usize {
+    let width = |vector: &OwnedVectors| if vector.as_vectors().dtype() == Dtype::F32 { 4 } else { 1 };
+    let vector = |vector: &OwnedVectors| 6 + width(vector) * vector.as_vectors().elements();
+    let vectors = |parsed: &Parsed| parsed.vectors.iter().flatten().map(vector).sum::<usize>();
+    let put = put.map_or(0, |parsed| 6 + parsed.source.len() + vectors(parsed));
+    13 + id.len() + put
 }
 
-pub(super) fn encode_put(id: &str, version: u64, parsed: &Parsed) -> Vec<u8> {
-    let mut record = begin(PUT, id, version);
+/// Whether a write's record fits the log.
+pub(super) fn check(id: &str, put: Option<&Parsed>) -> Result<(), AppendError> {
+    let bytes = bytes(id, put);
+    if bytes > RECORD_BYTES_MAX { Err(AppendError::TooLong { bytes }) } else { Ok(()) }
+}
+
+/// The record of a write; `None` deletes.
+pub(super) fn encode(id: &str, version: u64, put: Option<&Parsed>) -> Vec<u8> {
+    let mut record = Vec::with_capacity(bytes(id, put));
+    record.push(if put.is_some() { PUT } else { DELETE });
+    record.extend(version.to_le_bytes());
+    piece(&mut record, id.as_bytes());
+    let Some(parsed) = put else { return record };
     piece(&mut record, &parsed.source);
     let given =
         || (0u16..).zip(&parsed.vectors).filter_map(|(field, vector)| Some((field, vector.as_ref()?)));
@@ -48,13 +65,7 @@ pub(super) fn encode_put(id: &str, version: u64, parsed: &Parsed) -> Vec<u8> {
             Vectors::U8(all) | Vectors::Bits(all) => piece(&mut record, all),
         }
     }
-    record
-}
-
-fn begin(kind: u8, id: &str, version: u64) -> Vec<u8> {
-    let mut record = vec![kind];
-    record.extend(version.to_le_bytes());
-    piece(&mut record, id.as_bytes());
+    debug_assert_eq!(record.len(), bytes(id, put));
     record
 }
 

@@ -9,7 +9,7 @@ use super::head::Head;
 use super::rows::{self, Rows, RowsError};
 use super::view::Part;
 use crate::documents::{Mapping, Run, RunError};
-use lanewise_index::{FormatError, Index, OutOfMemory, Reader};
+use lanewise_index::{AddError, Code, Executor, FormatError, Index, OutOfMemory, Params, Reader};
 use lanewise_storage::blob::{Blob, BlobError, BlobWriter};
 use lanewise_storage::{Bytes, Kind, Storage};
 use std::io::{self, Write};
@@ -44,6 +44,8 @@ pub(super) struct Sealed {
     pub(super) run: Run,
     /// By vector field.
     pub(super) readers: Vec<Reader>,
+    /// What codes they have.
+    pub(super) codes: Vec<Code>,
 }
 
 /// Where a segment's files are.
@@ -113,6 +115,19 @@ fn damaged(path: &Path, what: impl ToString) -> SegmentError {
     SegmentError::Damaged { path: path.to_owned(), what: what.to_string() }
 }
 
+/// `index` with the code that it should have; `None` if it has it, or the code cannot order its vectors: a segment
+/// without its code is searched by the vectors themselves.
+pub(super) fn coded(index: &Index, code: Code, executor: &dyn Executor) -> Result<Option<Index>, AddError> {
+    if index.params().code == code {
+        return Ok(None);
+    }
+    match index.with_code(code, executor) {
+        Ok(coded) => Ok(Some(coded)),
+        Err(AddError::Code(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// What a merged segment is made of, beside its documents.
 pub(super) struct Merged<'a> {
     pub(super) rows: &'a [rows::Written<'a>],
@@ -127,8 +142,8 @@ impl Sealed {
         storage: &Arc<dyn Storage>,
         mapping: &Mapping,
         segment: SegmentId,
-        head: &Head,
-        deleted: &Bits,
+        (head, deleted): (&Head, &Bits),
+        executor: &dyn Executor,
     ) -> Result<Sealed, SegmentError> {
         let all: Vec<rows::Written<'_>> = head
             .rows
@@ -137,7 +152,13 @@ impl Sealed {
             .collect();
         let of_vectors: Vec<Vec<u32>> =
             head.vectors.iter().map(|v| v.rows.iter().copied().collect()).collect();
-        let indexes = head.vectors.iter().map(|of| &*of.index);
+        let mut indexes = Vec::new();
+        for (field, (of, (_, params))) in head.vectors.iter().zip(mapping.schema().vectors()).enumerate() {
+            let coded = coded(&of.index, params.code, executor)
+                .map_err(|error| damaged(&vectors(&folder(segment), field), error))?;
+            indexes.push(coded.map_or_else(|| of.index.clone(), Arc::new));
+        }
+        let indexes = indexes.iter().map(|index| &**index);
         // Dead rows keep their places, empty.
         let parsed =
             (0..).zip(head.rows.iter()).map(|(row, r)| (!deleted.contains(row)).then_some(&r.parsed));
@@ -233,11 +254,12 @@ impl Sealed {
         let fields = mapping.schema().vectors().count();
         let rows = Rows::open(read_blob(&**storage, &path)?, fields)
             .map_err(|error: RowsError| damaged(&path, error))?;
-        let mut readers = Vec::new();
+        let (mut readers, mut codes) = (Vec::new(), Vec::new());
         for (field, (_, params)) in mapping.schema().vectors().enumerate() {
             let path = vectors(&dir, field);
             let index = open_index(&**storage, segment, field)?;
-            if index.params() != params {
+            let plain = Params { code: Code::None, ..*params };
+            if ![*params, plain].contains(index.params()) {
                 return Err(damaged(&path, "its parameters are not the table's"));
             }
             let known = rows.of_vectors(field).len() as i64;
@@ -245,11 +267,12 @@ impl Sealed {
                 return Err(damaged(&path, "it holds vectors of no row"));
             }
             readers.push(index.reader());
+            codes.push(index.params().code);
         }
         let run = Run::open(mapping, Box::new(Folder::new(storage.clone(), dir.clone())))?;
         if run.rows() as usize != rows.len() {
             return Err(damaged(&dir, "rows and documents are not as many"));
         }
-        Ok(Sealed { rows, run, readers })
+        Ok(Sealed { rows, run, readers, codes })
     }
 }

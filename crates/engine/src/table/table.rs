@@ -1,12 +1,13 @@
 //! A table: opening it, reading documents, and sealing the head.
 
+use super::apply::{Applied, Checked, Writing};
 use super::bits::Bits;
 use super::head::Head;
 use super::op::{Record, RecordError, decode};
 use super::segment::{self, Sealed, SegmentError, SegmentId, folder};
 use super::state::{Listed, State, StateError};
 use super::view::{Body, Part, View};
-use super::write::{Checked, When, WriteError};
+use super::write::{When, WriteError};
 use crate::documents::{Mapping, RunError, Schema, SchemaError};
 use crate::{Pool, TableId, Threads};
 use arc_swap::ArcSwap;
@@ -23,8 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Records that are replayed together.
+/// Records that are replayed together, at most, and their bytes, about.
 const REPLAYED: usize = 1024;
+const REPLAYED_BYTES: usize = 8 << 20;
 
 /// What tables share.
 #[derive(Clone, Debug)]
@@ -85,6 +87,9 @@ pub struct SegmentInfo {
     pub live: usize,
     /// Rows of documents that were replaced or deleted.
     pub deleted: usize,
+    /// Vector fields that are searched without their code, which cannot order this segment's vectors: a finer one, or none,
+    /// would be better.
+    pub uncoded: Vec<String>,
 }
 
 /// Why a table could not be created or opened.
@@ -144,6 +149,64 @@ fn lock(storage: &dyn Storage) -> Result<Box<dyn Held>, OpenError> {
         io::ErrorKind::WouldBlock => OpenError::Locked,
         _ => OpenError::Io { path: path.to_owned(), error },
     })
+}
+
+/// Opens the log, and does to `parts` what it says.
+fn replay(
+    storage: &Arc<dyn Storage>,
+    state: &State,
+    writing: &Writing<'_>,
+    parts: Vec<Part>,
+) -> Result<(Log, Vec<Part>), OpenError> {
+    let (mut parts, mut wrong) = (Some(parts), None);
+    let (mut first, mut bytes, mut waiting) = (0, 0, Vec::new());
+    let mut apply = |first: u64, waiting: Vec<Checked>| {
+        let Applied { parts: done, results, failed, .. } =
+            writing.apply(parts.take().expect("put back below"), waiting.into_iter().map(Ok).collect());
+        parts = Some(done);
+        let mut failed = failed.map(|why| OpenError::Write { seq: first, error: WriteError::Failed { why } });
+        for (seq, result) in (first..).zip(results) {
+            failed = failed.or(result.err().map(|error| OpenError::Write { seq, error }));
+        }
+        failed.map_or(Ok(()), Err)
+    };
+    let opened = Log::open(
+        storage.clone(),
+        Path::new("log"),
+        state.identity,
+        state.replay_from,
+        &mut |seq, record| {
+            let mut take = || {
+                let (id, put, version) = match decode(writing.mapping, record) {
+                    Ok(Record::Put { id, version, parsed }) => (id, Some(parsed), version),
+                    Ok(Record::Delete { id, version }) => (id, None, version),
+                    Err(error) => return Err(OpenError::Record { seq, error }),
+                };
+                if waiting.is_empty() {
+                    (first, bytes) = (seq, 0);
+                }
+                bytes += record.len();
+                waiting.push(Checked { id, put, when: When::Always, logged: Some((seq, version)) });
+                if waiting.len() < REPLAYED && bytes < REPLAYED_BYTES {
+                    return Ok(());
+                }
+                apply(first, std::mem::take(&mut waiting))
+            };
+            match take() {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    wrong = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        },
+    );
+    if let Some(wrong) = wrong {
+        return Err(wrong);
+    }
+    let (log, _) = opened?;
+    apply(first, waiting)?;
+    Ok((log, parts.expect("put back above")))
 }
 
 impl Table {
@@ -220,27 +283,8 @@ impl Table {
         }
         let head = SegmentId(state.next_segment);
         parts.push(Part::new(&mapping, head, Body::Head(Head::new(&mapping)?), Bits::default()));
-        let (mut records, mut wrong) = (Vec::new(), None);
-        let opened = Log::open(
-            storage.clone(),
-            Path::new("log"),
-            state.identity,
-            state.replay_from,
-            &mut |seq, record| {
-                match decode(&mapping, record) {
-                    Ok(record) => records.push((seq, record)),
-                    Err(error) => {
-                        wrong = Some(OpenError::Record { seq, error });
-                        return ControlFlow::Break(());
-                    }
-                }
-                ControlFlow::Continue(())
-            },
-        );
-        if let Some(wrong) = wrong {
-            return Err(wrong);
-        }
-        let (log, _) = opened?;
+        let writing = Writing { mapping: &mapping, threads: &resources.threads, log: None };
+        let (log, parts) = replay(&storage, &state, &writing, parts)?;
         let mut state = state;
         state.next_segment += 1;
         let writer = Writer { state, generation, durable, failed: None };
@@ -255,29 +299,8 @@ impl Table {
             ids: (unique(), AtomicU64::new(0)),
             _lock: held,
         };
-        table.replay(records)?;
         table.settle(&[], &table.view().parts);
         Ok(table)
-    }
-
-    fn replay(&self, records: Vec<(u64, Record)>) -> Result<(), OpenError> {
-        let mut records = records.into_iter().peekable();
-        let mut writer = self.writer();
-        while let Some(&(first, _)) = records.peek() {
-            let checked = records.by_ref().take(REPLAYED).map(|(seq, record)| {
-                let (id, put, version) = match record {
-                    Record::Put { id, version, parsed } => (id, Some(parsed), version),
-                    Record::Delete { id, version } => (id, None, version),
-                };
-                Ok(Checked { id, put, when: When::Always, logged: Some((seq, version)) })
-            });
-            let (results, _) = self.apply(&mut writer, checked.collect());
-            let failed = (first..).zip(results).find_map(|(seq, result)| Some((seq, result.err()?)));
-            if let Some((seq, error)) = failed {
-                return Err(OpenError::Write { seq, error });
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -328,11 +351,20 @@ impl Table {
 
     /// The segments, oldest first; the last is the head.
     pub fn segments(&self) -> Vec<SegmentInfo> {
+        let fields = || self.mapping.schema().vectors();
+        let uncoded = |part: &Part| match &part.body {
+            Body::Head(_) => Vec::new(),
+            Body::Sealed(sealed) => {
+                let missing = fields().zip(&sealed.codes).filter(|((_, params), code)| params.code != **code);
+                missing.map(|((name, _), _)| name.to_owned()).collect()
+            }
+        };
         let info = |part: &Part| SegmentInfo {
             segment: part.segment,
             sealed: matches!(part.body, Body::Sealed(_)),
             live: part.live(),
             deleted: part.deleted.count(),
+            uncoded: uncoded(part),
         };
         self.view().parts.iter().map(info).collect()
     }
@@ -355,9 +387,11 @@ impl Table {
             let Body::Head(head) = &part.body else { continue };
             let segment = part.segment;
             let clean = || segment::remove(&*self.storage, segment);
-            let sealed = clean()
-                .map_err(|error| SegmentError::Io { path: folder(segment), error })
-                .and_then(|()| Sealed::write(&self.storage, &self.mapping, segment, head, &part.deleted));
+            let sealed =
+                clean().map_err(|error| SegmentError::Io { path: folder(segment), error }).and_then(|()| {
+                    let from = (head, &part.deleted);
+                    Sealed::write(&self.storage, &self.mapping, segment, from, &self.resources.threads)
+                });
             match sealed {
                 Ok(sealed) => written.push((segment, Arc::new(sealed))),
                 Err(error) => {

@@ -40,12 +40,17 @@ pub(super) struct At {
     pub(super) row: u32,
 }
 
+/// Where the document with `id` is among `parts`.
+pub(super) fn find(parts: &[Part], id: &str) -> Option<At> {
+    let found = |(part, of): (usize, &Part)| of.find(id).map(|row| At { part, row });
+    // Newest first: most writes are of what was written lately.
+    parts.iter().enumerate().rev().find_map(found)
+}
+
 impl View {
     /// Where the document with `id` is.
     pub(super) fn find(&self, id: &str) -> Option<At> {
-        let found = |(part, of): (usize, &Part)| of.find(id).map(|row| At { part, row });
-        // Newest first: most writes are of what was written lately.
-        self.parts.iter().enumerate().rev().find_map(found)
+        find(&self.parts, id)
     }
 
     /// Number of documents.

@@ -1,18 +1,12 @@
-//! Writes: checked, decided, logged, applied, shown; all but the wait for the disk under the writer's lock.
-//!
-//! Vectors go into the head's indexes before the records into the log, since memory may be short there: readers do not
-//! see them until the view is replaced, and those of refused records are taken out again.
+//! Writes: checked, applied (see `apply.rs`), shown; all but the wait for the disk under the writer's lock.
 
-use super::head::{Head, Row};
-use super::op::{encode_delete, encode_put};
-use super::table::{Table, Writer};
-use super::view::{At, Body, View};
-use crate::documents::{DocumentError, Parsed};
-use lanewise_index::{AddError, OwnedVectors, RemoveError, Search, SearchError};
-use lanewise_storage::log::{AppendError, Poisoned, Position};
+use super::apply::{Applied, Checked, Writing};
+use super::table::Table;
+use super::view::View;
+use crate::documents::DocumentError;
+use lanewise_index::{AddError, OwnedVectors, Search, SearchError};
+use lanewise_storage::log::{AppendError, Poisoned};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The longest id, bytes.
@@ -92,8 +86,6 @@ pub enum WriteError {
     #[error("field {field:?}: {error}")]
     Add { field: String, error: Arc<AddError> },
     #[error(transparent)]
-    Remove(Arc<RemoveError>),
-    #[error(transparent)]
     Log(Arc<AppendError>),
     #[error("the write is done, but may not survive a crash: {0}")]
     NotDurable(Poisoned),
@@ -107,24 +99,6 @@ fn conflict(when: &When, found: &Option<u64>) -> String {
         (When::Seq(seq), None) => format!("it is not there, so its sequence number is not {seq}"),
         _ => "it is there already".to_owned(),
     }
-}
-
-/// A write that was checked.
-pub(super) struct Checked {
-    pub(super) id: String,
-    /// What to put; `None` deletes.
-    pub(super) put: Option<Parsed>,
-    pub(super) when: When,
-    /// Sequence number and version, of what the log holds already.
-    pub(super) logged: Option<(u64, u64)>,
-}
-
-/// A document as writes of the same call left it.
-#[derive(Clone, Copy)]
-struct Touched {
-    /// Its version, if it is there.
-    version: Option<u64>,
-    at: Option<At>,
 }
 
 impl Table {
@@ -141,7 +115,11 @@ impl Table {
             let refused = |write: Result<Checked, _>| write.and(Err(WriteError::Log(error.clone())));
             return checked.into_iter().map(refused).collect();
         }
-        let (results, last) = self.apply(&mut writer, checked);
+        let writing =
+            Writing { mapping: &self.mapping, threads: &self.resources.threads, log: Some(&self.log) };
+        let Applied { parts, results, last, failed } = writing.apply(self.view().parts.clone(), checked);
+        writer.failed = failed;
+        self.publish(View { parts });
         drop(writer);
         let synced = last.map_or(Ok(()), |position| self.log.sync(position));
         let Err(poisoned) = synced else { return results };
@@ -172,159 +150,4 @@ impl Table {
         }
         Ok(Checked { id, put: Some(parsed), when, logged: None })
     }
-
-    /// Decides on writes and does them; also the position of the last that was logged now.
-    pub(super) fn apply(
-        &self,
-        writer: &mut Writer,
-        checked: Vec<Result<Checked, WriteError>>,
-    ) -> (Vec<Result<Written, WriteError>>, Option<Position>) {
-        let view = self.view();
-        let mut parts = view.parts.clone();
-        let last = parts.len() - 1;
-        // What is decided by conditions is decided in order; whoever fails here adds nothing.
-        let mut seen: HashMap<String, bool> = HashMap::new();
-        let decided: Vec<Result<Checked, WriteError>> = checked
-            .into_iter()
-            .map(|write| {
-                let write = write?;
-                let now = seen.get(&write.id).copied();
-                let found = match now {
-                    // Written by this call: with a number that nobody knows yet.
-                    Some(there) => there.then_some(0),
-                    None => view.find(&write.id).map(|at| view.parts[at.part].seq(at.row)),
-                };
-                let done = match write.when {
-                    When::Always => true,
-                    When::Absent => found.is_none(),
-                    When::Seq(seq) => now.is_none() && found == Some(seq),
-                };
-                if !done {
-                    return Err(WriteError::Conflict { id: write.id, when: write.when, found });
-                }
-                seen.insert(write.id.clone(), write.put.is_some());
-                Ok(write)
-            })
-            .collect();
-        let Body::Head(head) = &mut parts[last].body else { unreachable!("the last part is the head") };
-        let mut dead = Vec::new();
-        let decided = self.add_vectors(head, decided, |row| dead.push(At { part: last, row }));
-        let mut touched: HashMap<String, Touched> = HashMap::new();
-        let mut position = None;
-        let mut results = Vec::with_capacity(decided.len());
-        for write in decided {
-            let Checked { id, put, logged, .. } = match write {
-                Ok(write) => write,
-                Err(error) => {
-                    results.push(Err(error));
-                    continue;
-                }
-            };
-            let before = touched.get(&id).copied().unwrap_or_else(|| {
-                let at = view.find(&id);
-                Touched { version: at.map(|at| view.parts[at.part].version(at.row)), at }
-            });
-            let Body::Head(head) = &mut parts[last].body else { unreachable!("the last part is the head") };
-            let version = before.version.map_or(1, |version| version + 1);
-            if put.is_none() && before.at.is_none() {
-                let (seq, outcome) = (self.log.last(), Outcome::Missing);
-                results.push(Ok(Written { id, seq, version, outcome }));
-                continue;
-            }
-            let version = logged.map_or(version, |(_, version)| version);
-            let appended = match (logged, &put) {
-                (Some(_), _) => Ok(None),
-                (None, Some(parsed)) => self.log.append(&encode_put(&id, version, parsed)).map(Some),
-                (None, None) => self.log.append(&encode_delete(&id, version)).map(Some),
-            };
-            let now = appended.as_ref().ok().copied().flatten().map(Position::sequence);
-            let seq = now.or(logged.map(|(seq, _)| seq)).unwrap_or(0);
-            let at = put.map(|parsed| At {
-                part: last,
-                row: head.push(Row { id: id.clone(), seq, version, parsed }),
-            });
-            match appended {
-                Ok(now) => position = now.or(position),
-                Err(error) => {
-                    // Its vectors have numbers already: it is a row that died at once.
-                    dead.extend(at);
-                    results.push(Err(WriteError::Log(Arc::new(error))));
-                    continue;
-                }
-            }
-            dead.extend(before.at);
-            let outcome = match (at, before.at) {
-                (Some(_), Some(_)) => Outcome::Updated,
-                (Some(_), None) => Outcome::Created,
-                (None, _) => Outcome::Deleted,
-            };
-            touched.insert(id.clone(), Touched { version: at.map(|_| version), at });
-            results.push(Ok(Written { id, seq, version, outcome }));
-        }
-        dead.sort_unstable();
-        for same in dead.chunk_by(|a, b| a.part == b.part) {
-            let part = &mut parts[same[0].part];
-            let rows: Vec<u32> = same.iter().map(|at| at.row).collect();
-            rows.iter().for_each(|&row| {
-                part.deleted.insert(row);
-            });
-            if let Body::Head(head) = &mut part.body
-                && let Err(error) = head.remove(&rows)
-            {
-                // Searches go by the bitmap no longer: what is dead would be found.
-                writer.failed = Some(error.to_string());
-            }
-        }
-        self.publish(View { parts });
-        (results, position)
-    }
-
-    /// Adds the vectors of all puts to the head's indexes, field by field. Where one is refused, all puts are, and `dead`
-    /// hears the rows of what was added before.
-    fn add_vectors(
-        &self,
-        head: &mut Head,
-        mut writes: Vec<Result<Checked, WriteError>>,
-        dead: impl FnMut(u32),
-    ) -> Vec<Result<Checked, WriteError>> {
-        let mut failed = None;
-        for (field, (name, _)) in self.mapping.schema().vectors().enumerate() {
-            let puts = writes.iter().filter_map(|write| write.as_ref().ok()?.put.as_ref());
-            let Some(all) = joined(puts.filter_map(|parsed| parsed.vectors[field].as_ref())) else {
-                continue;
-            };
-            let index = &head.vectors[field].index;
-            let added = index
-                .add(all.as_vectors(), None, &self.resources.threads, &mut |_| ControlFlow::Continue(()));
-            if let Err(error) = added {
-                failed = Some((field, name.to_owned(), Arc::new(error)));
-                break;
-            }
-        }
-        let Some((field, name, error)) = failed else {
-            head.refresh();
-            return writes;
-        };
-        let puts = writes.iter_mut().filter(|write| write.as_ref().is_ok_and(|write| write.put.is_some()));
-        let refused = puts.filter_map(|write| {
-            let error = WriteError::Add { field: name.clone(), error: error.clone() };
-            std::mem::replace(write, Err(error)).ok()
-        });
-        refused
-            .filter_map(|Checked { id, put, .. }| {
-                let mut parsed = put?;
-                parsed.vectors[field..].fill(None);
-                Some(head.push(Row { id, seq: 0, version: 0, parsed }))
-            })
-            .for_each(dead);
-        head.refresh();
-        writes
-    }
-}
-
-/// Vectors of one field, one after the other; `None` if there are none.
-fn joined<'a>(mut vectors: impl Iterator<Item = &'a OwnedVectors>) -> Option<OwnedVectors> {
-    let mut all = vectors.next()?.clone();
-    vectors.for_each(|one| all.extend(one.as_vectors()));
-    Some(all)
 }

@@ -3,8 +3,8 @@
 use crate::check::{
     Model, crashes, delete, differs, flips, history, object, open, put, random_write, resources, schema,
 };
-use lanewise_engine::index::OwnedVectors;
-use lanewise_engine::table::{OpenError, Outcome, Table, When, Write};
+use lanewise_engine::index::{OwnedVectors, Search, Vectors};
+use lanewise_engine::table::{Concurrent, Nearest, OpenError, Outcome, Table, When, Write};
 use lanewise_storage::{Call, Failure, Faulty, Memory, Rng, Storage};
 use serde_json::json;
 use std::sync::Arc;
@@ -218,4 +218,61 @@ fn conditions_and_what_writes_say() {
     let nan = put("x", json!({"v": [1, 2], "w": [0.5, 1e60]}));
     assert!(table.write(vec![nan]).remove(0).unwrap_err().to_string().starts_with("field \"w\": "));
     assert!(matches!(Table::open(Arc::new(Memory::new()), resources()), Err(OpenError::State(_))));
+}
+
+/// Vectors that a code can order get one when they are sealed; those that none can are searched as they are, and nothing
+/// is refused, however the writes are divided and whatever is merged.
+#[test]
+fn a_code_never_refuses_a_write() {
+    const DIM: usize = 16;
+    let field = |kind: &str, code: &str| json!({"type": "vector", "dim": DIM, "kind": kind, "code": code, "m": 4, "ef_construction": 20, "nlist": 8});
+    let fields = json!({"fields": {"a": field("hnsw", "bits"), "b": field("ivf", "i8")}});
+    let schema: lanewise_engine::documents::Schema = serde_json::from_value(fields).unwrap();
+    let memory = Memory::new();
+    let mut random = Rng::with_seed(23);
+    // One dimension decides all: a code cannot tell the rest.
+    let mut vector = |i: usize, hard: bool| -> Vec<f32> {
+        let mut vector: Vec<f32> = (0..DIM).map(|_| random.f32() + (i % 7) as f32).collect();
+        vector[3] = if hard { [1e9, -1e9][i % 2] } else { vector[3] };
+        vector
+    };
+    let mut all = Vec::new();
+    let mut write = |table: &Table, range: std::ops::Range<usize>, hard: bool| {
+        let writes = range.map(|i| {
+            let vector = vector(i, hard);
+            all.push(vector.clone());
+            let vectors = ["a", "b"].map(|f| (f.to_owned(), OwnedVectors::F32(vector.clone()))).to_vec();
+            let id = Some(i.to_string());
+            Write::Put { id, document: object(json!({})), vectors, when: When::Absent }
+        });
+        table.write(writes.collect()).into_iter().for_each(|written| drop(written.unwrap()));
+    };
+    let uncoded = |table: &Table| -> Vec<Vec<String>> {
+        table.segments().into_iter().filter(|s| s.sealed).map(|s| s.uncoded).collect()
+    };
+    let table = Table::create(Arc::new(memory.clone()), schema, resources()).unwrap();
+    write(&table, 0..600, false);
+    table.flush().unwrap();
+    assert_eq!(uncoded(&table), [vec![String::new(); 0]]);
+    write(&table, 600..700, true);
+    write(&table, 700..1200, true);
+    drop(table);
+    let table = open(Arc::new(memory.clone()));
+    table.flush().unwrap();
+    let both = vec!["a".to_owned(), "b".to_owned()];
+    assert_eq!(uncoded(&table), [vec![], both.clone()]);
+    table.force_merge(1).unwrap();
+    drop(table);
+    let table = open(Arc::new(memory));
+    assert_eq!((table.len(), table.segments().len()), (1200, 2));
+    for field in ["a", "b"] {
+        for i in (0..1200).step_by(97) {
+            // What a code that orders only half of the vectors loses is another matter.
+            let how = Search { exact: true, ..Search::new(1) };
+            let concurrent = Concurrent::Off;
+            let query = Vectors::F32(&all[i]);
+            let nearest = Nearest { field, query, how, filter: None, concurrent };
+            assert_eq!(table.nearest(&nearest, None).unwrap().hits[0].id, i.to_string(), "{field}");
+        }
+    }
 }

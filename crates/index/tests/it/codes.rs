@@ -188,3 +188,43 @@ fn codes_that_cannot_be_are_refused() {
     index.add(Data::F32([1.5; 16].repeat(500)).vectors(), None, &Inline, &mut go_on).unwrap();
     assert_eq!((index.len(), index.code_report()), (500, None));
 }
+
+/// A code that is given later is the one that was there from the start, and the two indexes go their own ways.
+#[test]
+fn a_code_can_be_given_later() {
+    let data = Data::clustered(Dtype::F32, 40, 1500, 461);
+    let more = Data::clustered(Dtype::F32, 40, 700, 462);
+    let queries = Data::clustered(Dtype::F32, 40, 30, 463);
+    let image = |index: &Index| index.image().unwrap().pieces().flatten().copied().collect::<Vec<u8>>();
+    for (kind, code) in CODES {
+        let p = coded((kind, code), Dtype::F32, Metric::L2, 40);
+        let plain = build(Params { code: Code::None, ..p }, &data);
+        let before = image(&plain);
+        let given = plain.with_code(code, &Inline).unwrap();
+        // A graph by i8 is built on the code's distances.
+        if (kind, code) != (Kind::Hnsw, Code::I8) {
+            assert!(image(&given) == image(&build(p, &data)), "{kind:?} {code:?}");
+        }
+        assert!(image(&plain) == before);
+        let exact = search(&plain, &queries, 10, 1500);
+        assert!(recall(&search(&given, &queries, 10, 200), &exact) >= 0.95, "{kind:?} {code:?}");
+        // Links, rows and lists of one are not the other's.
+        given.remove(&[3, 5]).unwrap();
+        given.repair(&Inline, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        given.add(more.vectors(), None, &Inline, &mut go_on).unwrap();
+        assert!(image(&plain) == before, "{kind:?} {code:?}");
+        let grown = image(&given);
+        plain.add(queries.vectors(), None, &Inline, &mut go_on).unwrap();
+        assert!(image(&given) == grown && given.len() == 2198 && plain.len() == 1530);
+        let without = given.with_code(Code::None, &Inline).unwrap();
+        assert!(without.code_report().is_none_or(|_| kind == Kind::Ivf) && without.len() == 2198);
+    }
+    let bits = build(
+        params(Dtype::Bits, Metric::Hamming, 64, Kind::Flat),
+        &Data::clustered(Dtype::Bits, 64, 300, 7),
+    );
+    assert!(matches!(
+        bits.with_code(Code::I8, &Inline),
+        Err(AddError::Create(CreateError::CodeOfBits { .. }))
+    ));
+}
