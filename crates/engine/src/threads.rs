@@ -1,16 +1,37 @@
-//! Threads: started for one piece of work and joined at its end; none outlives a call, none starts by itself.
+//! Threads: started for one piece of work and joined at its end, or for a table's upkeep and joined with it; none starts
+//! by itself.
 
 use lanewise_index::Executor;
+use std::io;
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 /// How many threads this process may use at once: what the CPU affinity mask and the container's quota allow, rounded
 /// down, at least one. Found once.
 pub fn allowed() -> NonZeroUsize {
     static ALLOWED: OnceLock<NonZeroUsize> = OnceLock::new();
     *ALLOWED.get_or_init(|| lanewise_topology::Machine::detect().threads())
+}
+
+/// Starts a thread that whoever calls this joins.
+///
+/// # Errors
+/// If the system gives none.
+#[expect(clippy::disallowed_methods, reason = "threads start in this file")]
+pub(crate) fn start(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name).spawn(work)
+}
+
+/// Makes this thread, and those that it starts, get about a tenth of a core that others want too.
+pub(crate) fn yield_to_others() {
+    // Nice 10 weighs 110 where 0 weighs 1024 (sched(7)). On Linux the call is of the thread; elsewhere of the process.
+    #[cfg(target_os = "linux")]
+    // SAFETY: a number for this thread. Refused or not, what it does is the same.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, 10);
+    }
 }
 
 const FOUR: NonZeroUsize = NonZeroUsize::new(4).unwrap();

@@ -196,8 +196,8 @@ impl Writer {
     fn new_ids(&mut self, count: usize, ids: Option<&[i64]>, replace: bool) -> Result<Vec<i64>, AddError> {
         let Some(ids) = ids else {
             return match self.state.next_id {
-                _ if self.state.ids.is_empty() => Ok(Vec::new()),
                 Some(next) => Ok((next..next + count as i64).collect()),
+                None if self.state.ids.is_empty() => Ok(Vec::new()),
                 None => Err(AddError::IdsMissing),
             };
         };

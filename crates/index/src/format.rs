@@ -258,8 +258,8 @@ impl Index {
             return Err(FormatError::Invalid { what: "a section is not empty that should be" });
         }
         let deleted = deleted(bytes, sections.get(7), count)?;
-        let numbered =
-            header.next_id.is_none_or(|next| !sections[2].is_empty() && (0..1 << 62).contains(&next));
+        let numbers = !sections[2].is_empty() || count == 0;
+        let numbered = header.next_id.is_none_or(|next| numbers && (0..1 << 62).contains(&next));
         if !numbered {
             return Err(FormatError::Invalid {
                 what: "numbering goes on from no ids, or from where there is no room",

@@ -6,6 +6,7 @@
 
 use super::append::Appended;
 use super::lookup::{Lookup, hash};
+use super::op;
 use crate::documents::{Mapping, Parsed, Run, RunError};
 use arc_swap::ArcSwap;
 use lanewise_index::{Code, CreateError, Index, Params, Reader, RemoveError};
@@ -34,6 +35,8 @@ pub(super) struct Vectors {
 #[derive(Clone)]
 pub(super) struct Head {
     pub(super) rows: Appended<Row>,
+    /// Bytes of the rows' records.
+    pub(super) bytes: u64,
     lookup: Lookup,
     /// By vector field.
     pub(super) vectors: Vec<Vectors>,
@@ -47,11 +50,18 @@ impl Head {
             Ok(Vectors { reader: index.reader(), index, rows: Appended::default() })
         });
         let vectors = vectors.collect::<Result<Vec<_>, CreateError>>()?;
-        Ok(Head { rows: Appended::default(), lookup: Lookup::new(0), vectors, runs: Arc::default() })
+        Ok(Head {
+            rows: Appended::default(),
+            bytes: 0,
+            lookup: Lookup::new(0),
+            vectors,
+            runs: Arc::default(),
+        })
     }
 
     /// Adds a row whose vectors are the next of those that were added to the indexes. Its number.
     pub(super) fn push(&mut self, row: Row) -> u32 {
+        self.bytes += op::bytes(&row.id, Some(&row.parsed)) as u64;
         let Head { rows, lookup, vectors, .. } = self;
         let number = rows.len() as u32;
         for (vectors, given) in vectors.iter_mut().zip(&row.parsed.vectors) {

@@ -5,13 +5,14 @@
 //! are marked in the new segment before it takes the place of the old.
 
 use super::bits::Bits;
+use super::effort::Effort;
 use super::merge_policy::{Candidate, MergePolicy};
 use super::rows::Written;
+use super::seal::FlushError;
 use super::segment::{self, Merged, Sealed, SegmentError, SegmentId, folder};
-use super::table::{FlushError, Table};
+use super::table::Table;
 use super::view::{Body, Part};
 use lanewise_index::{AddError, Code, Index, OwnedVectors};
-use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 
 /// A segment's indexes are kept if no more than one in so many of its rows died.
@@ -23,10 +24,22 @@ impl Table {
     /// # Errors
     /// What failed; all documents are where they were.
     pub fn merge(&self, policy: &MergePolicy) -> Result<Option<(SegmentId, Vec<SegmentId>)>, FlushError> {
+        self.merge_with(policy, &Effort::of(self.resources.threads))
+    }
+
+    /// As [`merge`](Self::merge), with so much of the machine.
+    ///
+    /// # Errors
+    /// As [`merge`](Self::merge), and if the effort ends before it is done.
+    pub fn merge_with(
+        &self,
+        policy: &MergePolicy,
+        effort: &Effort<'_>,
+    ) -> Result<Option<(SegmentId, Vec<SegmentId>)>, FlushError> {
         let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
-        let candidates = self.candidates()?;
+        let candidates = self.candidates();
         let Some(chosen) = policy.choose(&candidates) else { return Ok(None) };
-        Ok(Some((self.merge_these(&chosen)?, chosen)))
+        Ok(Some((self.merge_these(&chosen, effort)?, chosen)))
     }
 
     /// Seals the head, then merges until there are at most `segments` (at least 1), and none has dead rows if it is 1;
@@ -35,9 +48,17 @@ impl Table {
     /// # Errors
     /// What failed; all documents are where they were.
     pub fn force_merge(&self, segments: usize) -> Result<(), FlushError> {
-        self.flush()?;
+        self.force_merge_with(segments, &Effort::of(self.resources.threads))
+    }
+
+    /// As [`force_merge`](Self::force_merge), with so much of the machine.
+    ///
+    /// # Errors
+    /// As [`force_merge`](Self::force_merge), and if the effort ends before it is done.
+    pub fn force_merge_with(&self, segments: usize, effort: &Effort<'_>) -> Result<(), FlushError> {
+        self.flush_with(effort)?;
         let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = self.candidates()?;
+        let mut all = self.candidates();
         let segments = segments.max(1);
         if all.len() <= segments && !(segments == 1 && all.iter().any(|one| one.live < 1.0)) {
             return Ok(());
@@ -46,23 +67,21 @@ impl Table {
         all.sort_by_key(|one| one.bytes);
         let smallest: Vec<SegmentId> =
             all[..all.len().saturating_sub(segments) + 1].iter().map(|one| one.segment).collect();
-        self.merge_these(&smallest).map(|_| ())
+        self.merge_these(&smallest, effort).map(|_| ())
     }
 
     /// The sealed segments by size.
-    fn candidates(&self) -> Result<Vec<Candidate>, FlushError> {
+    pub(super) fn candidates(&self) -> Vec<Candidate> {
         let view = self.view();
-        let sealed = view.parts.iter().filter(|part| matches!(part.body, Body::Sealed(_)));
         let candidate = |part: &Part| {
-            let segment = part.segment;
-            let bytes = segment::bytes(&*self.storage, segment);
-            let bytes = bytes.map_err(|error| FlushError::Segment { segment, error })?;
-            Ok(Candidate { segment, bytes, live: part.live() as f64 / part.rows().max(1) as f64 })
+            let Body::Sealed(sealed) = &part.body else { return None };
+            let live = part.live() as f64 / part.rows().max(1) as f64;
+            Some(Candidate { segment: part.segment, bytes: sealed.bytes, live })
         };
-        sealed.map(candidate).collect()
+        view.parts.iter().filter_map(candidate).collect()
     }
 
-    fn merge_these(&self, chosen: &[SegmentId]) -> Result<SegmentId, FlushError> {
+    fn merge_these(&self, chosen: &[SegmentId], effort: &Effort<'_>) -> Result<SegmentId, FlushError> {
         let view = self.view();
         let mut sources: Vec<&Part> =
             view.parts.iter().filter(|part| chosen.contains(&part.segment)).collect();
@@ -73,7 +92,7 @@ impl Table {
             self.remove_all(&sources);
             return Ok(segment);
         }
-        let merged = self.merged(segment, &sources).map_err(|error| {
+        let merged = self.merged(segment, &sources, effort).map_err(|error| {
             // Best effort: what is left is removed when the table is opened.
             let _ = segment::remove(&*self.storage, segment);
             FlushError::Segment { segment, error }
@@ -92,7 +111,12 @@ impl Table {
     }
 
     /// Writes the live rows of `sources`.
-    fn merged(&self, segment: SegmentId, sources: &[&Part]) -> Result<Sealed, SegmentError> {
+    fn merged(
+        &self,
+        segment: SegmentId,
+        sources: &[&Part],
+        effort: &Effort<'_>,
+    ) -> Result<Sealed, SegmentError> {
         let live =
             |part: &Part| (0..part.rows() as u32).filter(|&row| part.is_alive(row)).collect::<Vec<u32>>();
         let live: Vec<Vec<u32>> = sources.iter().map(|part| live(part)).collect();
@@ -105,7 +129,8 @@ impl Table {
             owned.iter().map(|(id, seq, version)| Written { id, seq: *seq, version: *version }).collect();
         let (mut indexes, mut of_vectors) = (Vec::new(), Vec::new());
         for field in 0..self.mapping.schema().vectors().count() {
-            let (index, rows) = self.merged_vectors(field, sources, &live)?;
+            effort.check()?;
+            let (index, rows) = self.merged_vectors(field, sources, &live, effort)?;
             indexes.push(index);
             of_vectors.push(rows);
         }
@@ -119,6 +144,7 @@ impl Table {
         field: usize,
         sources: &[&Part],
         live: &[Vec<u32>],
+        effort: &Effort<'_>,
     ) -> Result<(Index, Vec<u32>), SegmentError> {
         let bases =
             live.iter().scan(0, |base, rows| Some(std::mem::replace(base, *base + rows.len() as u32)));
@@ -129,7 +155,7 @@ impl Table {
         let mut index = if keep {
             segment::open_index(&*self.storage, sources[0].segment, field)?
         } else {
-            Index::new(*params).map_err(|error| failed(error.to_string()))?
+            Index::new(*params).map_err(AddError::from)?
         };
         let mut rows = Vec::new();
         for (source, (part, (live, base))) in sources.iter().zip(live.iter().zip(bases)).enumerate() {
@@ -142,33 +168,28 @@ impl Table {
             let alive: Vec<(i64, u32)> = reader.ids().filter_map(of).collect();
             if source == 0 && keep {
                 let dead: Vec<i64> = reader.ids().filter(|&number| of(number).is_none()).collect();
-                index.remove(&dead).map_err(|error| failed(error.to_string()))?;
-                let go = &mut |_, _| ControlFlow::Continue(());
-                let renumbered =
-                    index.renumber(&self.resources.threads, go).map_err(|error| failed(error.to_string()))?;
+                index.remove(&dead)?;
+                let renumbered = index.renumber(&effort.threads, &mut |_, _| (effort.proceed)())?;
                 debug_assert!(renumbered.iter().eq(alive.iter().map(|(number, _)| number)));
             } else if !alive.is_empty() {
                 let numbers: Vec<i64> = alive.iter().map(|(number, _)| *number).collect();
                 let vectors: OwnedVectors =
                     reader.vectors(&numbers).map_err(|error| failed(error.to_string()))?;
                 let add = |index: &Index| {
-                    let go = &mut |_| ControlFlow::Continue(());
-                    index.add(vectors.as_vectors(), None, &self.resources.threads, go)
+                    index.add(vectors.as_vectors(), None, &effort.threads, &mut |_| (effort.proceed)())
                 };
                 let mut added = add(&index);
                 // A code that cannot order what there is now.
                 if matches!(added, Err(AddError::Code(_))) {
-                    index = index
-                        .with_code(Code::None, &self.resources.threads)
-                        .map_err(|error| failed(error.to_string()))?;
+                    index = index.with_code(Code::None, &effort.threads)?;
                     added = add(&index);
                 }
-                added.map_err(|error| failed(error.to_string()))?;
+                added?;
             }
             rows.extend(alive.into_iter().map(|(_, row)| row));
         }
-        let coded = segment::coded(&index, params.code, &self.resources.threads);
-        Ok((coded.map_err(|error| failed(error.to_string()))?.unwrap_or(index), rows))
+        let coded = segment::coded(&index, params.code, &effort.threads)?;
+        Ok((coded.unwrap_or(index), rows))
     }
 
     /// Puts a merged segment in the place of its sources; what died of them meanwhile is dead in it.

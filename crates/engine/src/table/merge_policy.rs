@@ -5,9 +5,11 @@
 //! others. Pure: who merges, and when, is decided elsewhere.
 
 use super::segment::SegmentId;
+use serde::{Deserialize, Serialize};
 
 /// When segments are merged. The names are those of OpenSearch's settings `index.merge.policy.*`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct MergePolicy {
     /// Segments smaller than so many bytes count as that large, so that tiny ones do not pile up.
     pub floor_segment: u64,

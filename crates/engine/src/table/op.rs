@@ -29,7 +29,7 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 
 /// Bytes of a write's record.
-fn bytes(id: &str, put: Option<&Parsed>) -> usize {
+pub(super) fn bytes(id: &str, put: Option<&Parsed>) -> usize {
     let width = |vector: &OwnedVectors| if vector.as_vectors().dtype() == Dtype::F32 { 4 } else { 1 };
     let vector = |vector: &OwnedVectors| 6 + width(vector) * vector.as_vectors().elements();
     let vectors = |parsed: &Parsed| parsed.vectors.iter().flatten().map(vector).sum::<usize>();

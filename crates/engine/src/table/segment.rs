@@ -5,11 +5,14 @@
 
 use super::bits::Bits;
 use super::directory::Folder;
+use super::effort::Effort;
 use super::head::Head;
 use super::rows::{self, Rows, RowsError};
 use super::view::Part;
 use crate::documents::{Mapping, Run, RunError};
-use lanewise_index::{AddError, Code, Executor, FormatError, Index, OutOfMemory, Params, Reader};
+use lanewise_index::{
+    AddError, Code, Executor, FormatError, Index, OutOfMemory, Params, Reader, RemoveError,
+};
 use lanewise_storage::blob::{Blob, BlobError, BlobWriter};
 use lanewise_storage::{Bytes, Kind, Storage};
 use std::io::{self, Write};
@@ -36,6 +39,28 @@ pub enum SegmentError {
     Documents(#[from] RunError),
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
+    #[error(transparent)]
+    Add(AddError),
+    #[error(transparent)]
+    Remove(RemoveError),
+    #[error("it was stopped")]
+    Stopped,
+}
+
+impl From<AddError> for SegmentError {
+    fn from(error: AddError) -> Self {
+        if matches!(error, AddError::Cancelled { .. }) {
+            SegmentError::Stopped
+        } else {
+            SegmentError::Add(error)
+        }
+    }
+}
+
+impl From<RemoveError> for SegmentError {
+    fn from(error: RemoveError) -> Self {
+        if error == RemoveError::Stopped { SegmentError::Stopped } else { SegmentError::Remove(error) }
+    }
 }
 
 /// A segment as it is read.
@@ -46,18 +71,13 @@ pub(super) struct Sealed {
     pub(super) readers: Vec<Reader>,
     /// What codes they have.
     pub(super) codes: Vec<Code>,
+    /// Of its files, bitmaps of dead rows but.
+    pub(super) bytes: u64,
 }
 
 /// Where a segment's files are.
 pub(super) fn folder(segment: SegmentId) -> PathBuf {
     Path::new("segments").join(format!("{:016x}", segment.0))
-}
-
-/// Bytes of a segment's files.
-pub(super) fn bytes(storage: &dyn Storage, segment: SegmentId) -> Result<u64, SegmentError> {
-    let dir = folder(segment);
-    let entries = storage.list(&dir).map_err(|error| SegmentError::Io { path: dir, error })?;
-    Ok(entries.iter().map(|entry| entry.bytes).sum())
 }
 
 /// A segment's index of a field, from its file.
@@ -128,6 +148,20 @@ pub(super) fn coded(index: &Index, code: Code, executor: &dyn Executor) -> Resul
     }
 }
 
+/// A head's index as it is sealed: with its code, and mended if much of it died.
+fn sealed_index(index: &Arc<Index>, code: Code, effort: &Effort<'_>) -> Result<Arc<Index>, SegmentError> {
+    let coded = coded(index, code, &effort.threads)?;
+    if !index.repair_due() {
+        return Ok(coded.map_or_else(|| index.clone(), Arc::new));
+    }
+    // A copy: writers remove from the head's own.
+    let copy = coded.map_or_else(|| index.with_code(index.params().code, &effort.threads), Ok)?;
+    if !copy.repair(&effort.threads, &mut |_, _| (effort.proceed)())?.finished {
+        return Err(SegmentError::Stopped);
+    }
+    Ok(Arc::new(copy))
+}
+
 /// What a merged segment is made of, beside its documents.
 pub(super) struct Merged<'a> {
     pub(super) rows: &'a [rows::Written<'a>],
@@ -143,7 +177,7 @@ impl Sealed {
         mapping: &Mapping,
         segment: SegmentId,
         (head, deleted): (&Head, &Bits),
-        executor: &dyn Executor,
+        effort: &Effort<'_>,
     ) -> Result<Sealed, SegmentError> {
         let all: Vec<rows::Written<'_>> = head
             .rows
@@ -153,10 +187,9 @@ impl Sealed {
         let of_vectors: Vec<Vec<u32>> =
             head.vectors.iter().map(|v| v.rows.iter().copied().collect()).collect();
         let mut indexes = Vec::new();
-        for (field, (of, (_, params))) in head.vectors.iter().zip(mapping.schema().vectors()).enumerate() {
-            let coded = coded(&of.index, params.code, executor)
-                .map_err(|error| damaged(&vectors(&folder(segment), field), error))?;
-            indexes.push(coded.map_or_else(|| of.index.clone(), Arc::new));
+        for (of, (_, params)) in head.vectors.iter().zip(mapping.schema().vectors()) {
+            effort.check()?;
+            indexes.push(sealed_index(&of.index, params.code, effort)?);
         }
         let indexes = indexes.iter().map(|index| &**index);
         // Dead rows keep their places, empty.
@@ -273,6 +306,8 @@ impl Sealed {
         if run.rows() as usize != rows.len() {
             return Err(damaged(&dir, "rows and documents are not as many"));
         }
-        Ok(Sealed { rows, run, readers, codes })
+        let entries = storage.list(&dir).map_err(|error| SegmentError::Io { path: dir, error })?;
+        let bytes = entries.iter().map(|entry| entry.bytes).sum();
+        Ok(Sealed { rows, run, readers, codes, bytes })
     }
 }

@@ -1,6 +1,7 @@
 //! What the manifest holds: the table's schema, its segments, and where the log counts from.
 
 use super::segment::SegmentId;
+use super::settings::Settings;
 use crate::documents::Schema;
 use lanewise_storage::Storage;
 use lanewise_storage::manifest::{self, ReadError};
@@ -17,6 +18,8 @@ const PATH: &str = "manifest";
 pub(super) struct State {
     version: u32,
     pub(super) schema: Schema,
+    #[serde(default)]
+    pub(super) settings: Settings,
     /// Told to the log, so that another table's is not taken for this one's.
     pub(super) identity: u64,
     /// The next segment's number.
@@ -51,8 +54,8 @@ pub enum StateError {
 
 impl State {
     pub(super) fn new(schema: Schema, identity: u64) -> State {
-        let segments = Vec::new();
-        State { version: VERSION, schema, identity, next_segment: 1, replay_from: 1, segments }
+        let (settings, segments) = (Settings::default(), Vec::new());
+        State { version: VERSION, schema, settings, identity, next_segment: 1, replay_from: 1, segments }
     }
 
     /// With its generation.

@@ -75,6 +75,14 @@ impl Part {
         }
     }
 
+    /// Bytes of a head's documents and vectors, as the log holds them; of a sealed segment's files.
+    pub(super) fn bytes(&self) -> u64 {
+        match &self.body {
+            Body::Head(head) => head.bytes,
+            Body::Sealed(sealed) => sealed.bytes,
+        }
+    }
+
     /// Rows that are alive.
     pub(super) fn live(&self) -> usize {
         self.rows() - self.deleted.count()

@@ -1,6 +1,7 @@
 //! Writes: checked, applied (see `apply.rs`), shown; all but the wait for the disk under the writer's lock.
 
 use super::apply::{Applied, Checked, Writing};
+use super::settings::Durability;
 use super::table::Table;
 use super::view::View;
 use crate::documents::DocumentError;
@@ -103,7 +104,7 @@ fn conflict(when: &When, found: &Option<u64>) -> String {
 
 impl Table {
     /// Does writes, in order, each by itself: what is wrong with one does not touch the others. When it returns, those that
-    /// succeeded are on disk, and every search sees them.
+    /// succeeded are on disk ([`Durability::Async`]: with the system), and every search sees them.
     pub fn write(&self, writes: Vec<Write>) -> Vec<Result<Written, WriteError>> {
         let checked: Vec<_> = writes.into_iter().map(|write| self.check(write)).collect();
         let mut writer = self.writer();
@@ -121,7 +122,8 @@ impl Table {
         writer.failed = failed;
         self.publish(View { parts });
         drop(writer);
-        let synced = last.map_or(Ok(()), |position| self.log.sync(position));
+        let waits = self.settings().durability == Durability::Request;
+        let synced = last.filter(|_| waits).map_or(Ok(()), |position| self.log.sync(position));
         let Err(poisoned) = synced else { return results };
         let not_durable =
             |result: Result<Written, WriteError>| result.and(Err(WriteError::NotDurable(poisoned.clone())));

@@ -3,6 +3,7 @@
 mod check;
 mod pools;
 mod tables;
+mod upkeep;
 
 use lanewise_engine::index::{Executor, Index, Inline, Kind, Params, Search, Vectors};
 use lanewise_engine::{FileError, Threads, allowed, open, save, search};

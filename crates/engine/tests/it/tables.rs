@@ -253,7 +253,7 @@ fn a_code_never_refuses_a_write() {
     let table = Table::create(Arc::new(memory.clone()), schema, resources()).unwrap();
     write(&table, 0..600, false);
     table.flush().unwrap();
-    assert_eq!(uncoded(&table), [vec![String::new(); 0]]);
+    assert_eq!(uncoded(&table), [Vec::<String>::new()]);
     write(&table, 600..700, true);
     write(&table, 700..1200, true);
     drop(table);

@@ -242,3 +242,20 @@ fn a_repair_stays_within_the_memory_limit() {
     assert!(index.repair_due());
     assert_eq!(index.repair(&Inline, &mut proceed).unwrap().dropped, 200);
 }
+
+/// An index that lost all of its vectors, and their rows, goes on numbering, in memory and from a file.
+#[test]
+fn numbering_goes_on_when_nothing_is_left() {
+    let data = Data::clustered(Dtype::F32, 8, 40, 351);
+    for kind in Kind::ALL {
+        let index = build(params(Dtype::F32, Metric::L2, 8, kind), &data);
+        index.remove(&(0..40).collect::<Vec<i64>>()).unwrap();
+        assert_eq!(mend(&index).dropped, 40);
+        let opened = crate::files::open(&crate::files::image(&index)).unwrap();
+        for index in [index, opened] {
+            index.add(data.vectors().slice(8, 0..3), None, &Inline, &mut go_on).unwrap();
+            assert_eq!(index.reader().ids().collect::<Vec<_>>(), [40, 41, 42]);
+            assert_eq!(index.remove(&[0, 41]).unwrap(), 1);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Sealing: the head becomes a segment, the manifest says so, and the log begins anew.
+
+use super::bits::Bits;
+use super::effort::Effort;
+use super::head::Head;
+use super::segment::{self, Sealed, SegmentError, SegmentId, folder};
+use super::settings::{Settings, SettingsError};
+use super::state::Listed;
+use super::table::{Table, Writer};
+use super::view::{Body, Part, View};
+use lanewise_index::CreateError;
+use lanewise_storage::Fault;
+use lanewise_storage::fault::planted;
+use lanewise_storage::log::AppendError;
+use lanewise_storage::manifest::ReplaceError;
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// Why the head could not be sealed. All documents are where they were.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum FlushError {
+    #[error("the table takes no writes: {why}; open it again")]
+    Failed { why: String },
+    #[error(transparent)]
+    Log(#[from] AppendError),
+    #[error(transparent)]
+    Index(#[from] CreateError),
+    #[error("segment {}: {error}", segment.0)]
+    Segment { segment: SegmentId, error: SegmentError },
+    #[error(transparent)]
+    Manifest(#[from] ReplaceError),
+    #[error("old files of the log: {0}")]
+    OldLog(io::Error),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+}
+
+impl Table {
+    /// Seals the head: all that was written so far is in segments then, and the log begins anew. Searches and writes go on
+    /// meanwhile. Nothing happens if nothing was written.
+    ///
+    /// # Errors
+    /// What failed; all documents are where they were.
+    pub fn flush(&self) -> Result<(), FlushError> {
+        self.flush_with(&Effort::of(self.resources.threads))
+    }
+
+    /// As [`flush`](Self::flush), with so much of the machine.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush), and if the effort ends before it is done.
+    pub fn flush_with(&self, effort: &Effort<'_>) -> Result<(), FlushError> {
+        let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let through = match self.freeze()? {
+            Some(through) => through,
+            None => return Ok(()),
+        };
+        let view = self.view();
+        let (_, frozen) = view.parts.split_last().expect("there is always a head");
+        let mut written = Vec::new();
+        for part in frozen {
+            let Body::Head(head) = &part.body else { continue };
+            let segment = part.segment;
+            let clean = || segment::remove(&*self.storage, segment);
+            let sealed =
+                clean().map_err(|error| SegmentError::Io { path: folder(segment), error }).and_then(|()| {
+                    let from = (head, &part.deleted);
+                    Sealed::write(&self.storage, &self.mapping, segment, from, effort)
+                });
+            match sealed {
+                Ok(sealed) => written.push((segment, Arc::new(sealed))),
+                Err(error) => {
+                    // Best effort: what is left is removed when the table is opened.
+                    let _ = clean();
+                    return Err(FlushError::Segment { segment, error });
+                }
+            }
+        }
+        if planted(Fault::LogDroppedEarly) {
+            let _ = self.log.drop_through(through);
+        }
+        self.install(&written, through)?;
+        self.log.drop_through(through).map(|_| ()).map_err(FlushError::OldLog)
+    }
+
+    /// Puts a new head behind the present one, if that holds anything; the last record that the others hold. `None` if
+    /// the manifest says all there is.
+    fn freeze(&self) -> Result<Option<u64>, FlushError> {
+        let mut writer = self.writer();
+        if let Some(why) = &writer.failed {
+            return Err(FlushError::Failed { why: why.clone() });
+        }
+        let view = self.view();
+        if view.parts.last().is_none_or(|head| head.rows() == 0) && writer.state.replay_from > self.log.last()
+        {
+            return Ok(None);
+        }
+        self.log.rotate()?;
+        let segment = SegmentId(writer.state.next_segment);
+        writer.state.next_segment += 1;
+        let head = Part::new(&self.mapping, segment, Body::Head(Head::new(&self.mapping)?), Bits::default());
+        let parts = view.parts.iter().filter(|part| part.live() > 0).cloned().chain([head]);
+        self.publish(View { parts: parts.collect() });
+        Ok(Some(self.log.last()))
+    }
+
+    /// Makes segments that were written the table's own.
+    fn install(&self, written: &[(SegmentId, Arc<Sealed>)], through: u64) -> Result<(), FlushError> {
+        let mut writer = self.writer();
+        let mut parts = self.view().parts.clone();
+        for part in &mut parts {
+            if let Some((_, sealed)) = written.iter().find(|(segment, _)| *segment == part.segment) {
+                part.body = Body::Sealed(sealed.clone());
+            }
+        }
+        self.record(&mut writer, parts, Some(through))
+    }
+
+    /// A number for a segment.
+    pub(super) fn new_segment(&self) -> SegmentId {
+        let mut writer = self.writer();
+        writer.state.next_segment += 1;
+        SegmentId(writer.state.next_segment - 1)
+    }
+
+    /// Makes the manifest say what `parts` are, the heads but, and shows them. `through` is the last record that the log
+    /// is not needed for, if that changed.
+    pub(super) fn record(
+        &self,
+        writer: &mut Writer,
+        parts: Vec<Part>,
+        through: Option<u64>,
+    ) -> Result<(), FlushError> {
+        if let Some(why) = &writer.failed {
+            return Err(FlushError::Failed { why: why.clone() });
+        }
+        let generation = writer.generation + 1;
+        let mut state = writer.state.clone();
+        state.segments = Vec::new();
+        state.replay_from = through.map_or(state.replay_from, |through| through + 1);
+        state.replay_from += u64::from(planted(Fault::ReplayedTooLate));
+        let mut durable = HashMap::new();
+        let mut stale = Vec::new();
+        for Part { segment, body, deleted, .. } in &parts {
+            let Body::Sealed(sealed) = body else { continue };
+            let before = writer.state.segments.iter().find(|listed| listed.segment == *segment);
+            let known = writer.durable.get(segment);
+            let file = match (known, before) {
+                (Some(known), Some(before)) if known == deleted => before.deleted,
+                _ if deleted.count() == 0 || planted(Fault::TombstonesLost) => None,
+                _ => {
+                    let done = sealed.write_deleted(&*self.storage, *segment, generation, deleted);
+                    done.map_err(|error| FlushError::Segment { segment: *segment, error })?;
+                    stale.extend(before.and_then(|before| Some((*segment, before.deleted?))));
+                    Some(generation)
+                }
+            };
+            state.segments.push(Listed { segment: *segment, deleted: file });
+            durable.insert(*segment, deleted.clone());
+        }
+        match state.replace(&*self.storage, writer.generation) {
+            Ok(generation) => writer.generation = generation,
+            Err(ReplaceError::Unsure(error)) => {
+                writer.failed = Some(format!("whether the manifest was replaced is unknown: {error}"));
+                return Err(ReplaceError::Unsure(error).into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        (writer.state, writer.durable) = (state, durable);
+        // Relaxed: upkeep looks again.
+        self.replay_from.store(writer.state.replay_from, Ordering::Relaxed);
+        let before = self.view();
+        self.settle(&before.parts, &parts);
+        self.publish(View { parts });
+        for (segment, generation) in stale {
+            // Best effort: a bitmap that nobody reads.
+            let _ = self.storage.remove(&segment::deleted(segment, generation));
+        }
+        Ok(())
+    }
+
+    /// Changes the settings, durably.
+    ///
+    /// # Errors
+    /// If one is out of range, or the manifest cannot be replaced: they are as they were then.
+    pub fn set_settings(&self, settings: Settings) -> Result<(), FlushError> {
+        settings.check()?;
+        let mut writer = self.writer();
+        let before = std::mem::replace(&mut writer.state.settings, settings);
+        let parts = self.view().parts.clone();
+        let recorded = self.record(&mut writer, parts, None);
+        if recorded.is_err() {
+            writer.state.settings = before;
+        } else {
+            self.settings.store(Arc::new(writer.state.settings.clone()));
+        }
+        recorded
+    }
+}
