@@ -14,5 +14,5 @@ mod value;
 
 pub use mapping::{DocumentError, Mapping, Parsed};
 pub use query::{Compiled, Operator, Query, QueryError, Range};
-pub use run::{Run, RunError, Statistics};
+pub use run::{Run, RunError, RunWriter, Statistics};
 pub use schema::{Analyzer, Dynamic, FieldKind, Schema, SchemaError, VectorField};

@@ -30,6 +30,37 @@ fn settings() -> IndexSettings {
     IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() }
 }
 
+/// Writes a run row by row.
+pub struct RunWriter<'a> {
+    mapping: &'a Mapping,
+    writer: SingleSegmentIndexWriter,
+}
+
+impl<'a> RunWriter<'a> {
+    /// Into `directory`.
+    ///
+    /// # Errors
+    /// If it cannot be written; so for the others.
+    pub fn new(mapping: &'a Mapping, directory: Box<dyn Directory>) -> Result<RunWriter<'a>, RunError> {
+        let builder = Index::builder().schema(mapping.tantivy.clone()).settings(settings());
+        Ok(RunWriter { mapping, writer: builder.single_segment_index_writer(directory, BUDGET_BYTES)? })
+    }
+
+    fn push(&mut self, document: Option<TantivyDocument>) -> Result<(), RunError> {
+        Ok(self.writer.add_document(document.unwrap_or_default())?)
+    }
+
+    /// Writes the next row.
+    pub fn add(&mut self, parsed: Parsed) -> Result<(), RunError> {
+        self.push(Some(parsed.document))
+    }
+
+    /// The run.
+    pub fn finish(self) -> Result<Run, RunError> {
+        Run::of(self.mapping, self.writer.finalize()?)
+    }
+}
+
 /// The documents of consecutive rows.
 #[derive(Clone)]
 pub struct Run {
@@ -48,15 +79,11 @@ impl Run {
         directory: Box<dyn Directory>,
         documents: impl Iterator<Item = Option<&'a Parsed>>,
     ) -> Result<Run, RunError> {
-        let builder = Index::builder().schema(mapping.tantivy.clone()).settings(settings());
-        let mut writer: SingleSegmentIndexWriter =
-            builder.single_segment_index_writer(directory, BUDGET_BYTES)?;
-        for parsed in documents {
-            writer.add_document(
-                parsed.map_or_else(TantivyDocument::default, |parsed| parsed.document.clone()),
-            )?;
-        }
-        Run::of(mapping, writer.finalize()?)
+        let mut writer = RunWriter::new(mapping, directory)?;
+        documents
+            .into_iter()
+            .try_for_each(|parsed| writer.push(parsed.map(|parsed| parsed.document.clone())))?;
+        writer.finish()
     }
 
     /// Writes the rows of each run that are named, ascending, one run after the other.

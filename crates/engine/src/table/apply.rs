@@ -5,12 +5,12 @@
 //! place already, and is dead from the start.
 
 use super::head::{Head, Row};
+use super::indexes::joined;
 use super::op;
 use super::view::{At, Body, Part, find};
 use super::write::{Outcome, When, WriteError, Written};
 use crate::Threads;
 use crate::documents::{Mapping, Parsed};
-use lanewise_index::OwnedVectors;
 use lanewise_storage::log::{AppendError, Log, Position};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -198,6 +198,9 @@ fn decide(parts: &[Part], checked: Vec<Result<Checked, WriteError>>) -> Vec<Resu
             let found = found.at.map(|_| found.seq.unwrap_or(0));
             return Err(WriteError::Conflict { id, when, found });
         }
+        // What was loaded later is in a segment already (see `load.rs`).
+        let skipped = logged.is_some_and(|(seq, _)| found.seq.is_some_and(|found| found > seq));
+        let (put, found) = if skipped { (None, Found { at: None, ..found }) } else { (put, found) };
         op::check(&id, put.as_ref()).map_err(|error| WriteError::Log(Arc::new(error)))?;
         let version = logged.map_or(found.version + 1, |(_, version)| version);
         let at = put.as_ref().map(|_| At { part: last, row: next });
@@ -212,7 +215,7 @@ fn decide(parts: &[Part], checked: Vec<Result<Checked, WriteError>>) -> Vec<Resu
 }
 
 /// Marks rows as dead; if that fails, why.
-fn kill(parts: &mut [Part], mut dead: Vec<At>) -> Result<(), String> {
+pub(super) fn kill(parts: &mut [Part], mut dead: Vec<At>) -> Result<(), String> {
     dead.sort_unstable();
     for same in dead.chunk_by(|a, b| a.part == b.part) {
         let part = &mut parts[same[0].part];
@@ -226,11 +229,4 @@ fn kill(parts: &mut [Part], mut dead: Vec<At>) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Vectors of one field, one after the other; `None` if there are none.
-fn joined<'a>(mut vectors: impl Iterator<Item = &'a OwnedVectors>) -> Option<OwnedVectors> {
-    let mut all = vectors.next()?.clone();
-    vectors.for_each(|one| all.extend(one.as_vectors()));
-    Some(all)
 }

@@ -60,7 +60,7 @@ impl Head {
     }
 
     /// Adds a row whose vectors are the next of those that were added to the indexes. Its number.
-    pub(super) fn push(&mut self, row: Row) -> u32 {
+    pub(super) fn push(&mut self, mut row: Row) -> u32 {
         self.bytes += op::bytes(&row.id, Some(&row.parsed)) as u64;
         let Head { rows, lookup, vectors, .. } = self;
         let number = rows.len() as u32;
@@ -69,6 +69,8 @@ impl Head {
                 vectors.rows.push(number);
             }
         }
+        // The indexes have them.
+        row.parsed.vectors = Vec::new();
         if lookup.is_full(rows.len()) {
             *lookup = Lookup::new(2 * rows.len() + 1);
             (0..).zip(rows.iter()).for_each(|(at, row)| lookup.insert(hash(&row.id), at));

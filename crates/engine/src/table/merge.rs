@@ -6,13 +6,14 @@
 
 use super::bits::Bits;
 use super::effort::Effort;
+use super::indexes::{add_coded, coded};
 use super::merge_policy::{Candidate, MergePolicy};
 use super::rows::Written;
 use super::seal::FlushError;
 use super::segment::{self, Merged, Sealed, SegmentError, SegmentId, folder};
 use super::table::Table;
 use super::view::{Body, Part};
-use lanewise_index::{AddError, Code, Index, OwnedVectors};
+use lanewise_index::{AddError, Index, OwnedVectors};
 use std::sync::{Arc, PoisonError};
 
 /// A segment's indexes are kept if no more than one in so many of its rows died.
@@ -175,21 +176,12 @@ impl Table {
                 let numbers: Vec<i64> = alive.iter().map(|(number, _)| *number).collect();
                 let vectors: OwnedVectors =
                     reader.vectors(&numbers).map_err(|error| failed(error.to_string()))?;
-                let add = |index: &Index| {
-                    index.add(vectors.as_vectors(), None, &effort.threads, &mut |_| (effort.proceed)())
-                };
-                let mut added = add(&index);
-                // A code that cannot order what there is now.
-                if matches!(added, Err(AddError::Code(_))) {
-                    index = index.with_code(Code::None, &effort.threads)?;
-                    added = add(&index);
-                }
-                added?;
+                add_coded(&mut index, vectors.as_vectors(), effort)?;
             }
             rows.extend(alive.into_iter().map(|(_, row)| row));
         }
-        let coded = segment::coded(&index, params.code, &effort.threads)?;
-        Ok((coded.unwrap_or(index), rows))
+        let with = coded(&index, params.code, &effort.threads)?;
+        Ok((with.unwrap_or(index), rows))
     }
 
     /// Puts a merged segment in the place of its sources; what died of them meanwhile is dead in it.

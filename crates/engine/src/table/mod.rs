@@ -12,6 +12,8 @@ mod bits;
 mod directory;
 mod effort;
 mod head;
+mod indexes;
+mod load;
 mod lookup;
 mod merge;
 mod merge_policy;
@@ -30,6 +32,7 @@ mod view;
 mod write;
 
 pub use effort::Effort;
+pub use load::{Batch, Load, LoadError};
 pub use merge_policy::{Candidate, MergePolicy};
 pub use op::RecordError;
 pub use open::OpenError;

@@ -1,7 +1,7 @@
 //! What a write is, and its record in the log.
 //!
 //! ```text
-//! kind u8 (1 put, 2 delete) | version u64 | id length u32, id
+//! kind u8 (1 put, 2 delete, 3 load) | version u64 | id length u32, id
 //! put: source length u32, source (JSON, without vectors) | vectors u16, each: field u16, length u32, its numbers
 //! ```
 //! Numbers are little-endian. Records are checked by the log; what is decoded is checked again all the same, since another
@@ -21,12 +21,22 @@ pub struct RecordError {
 
 /// A write as it is replayed.
 pub(super) enum Record {
-    Put { id: String, version: u64, parsed: Parsed },
-    Delete { id: String, version: u64 },
+    Put {
+        id: String,
+        version: u64,
+        parsed: Parsed,
+    },
+    Delete {
+        id: String,
+        version: u64,
+    },
+    /// Documents were loaded, with the record's number: they are in a segment, or were not acknowledged.
+    Load,
 }
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
+const LOAD: u8 = 3;
 
 /// Bytes of a write's record.
 pub(super) fn bytes(id: &str, put: Option<&Parsed>) -> usize {
@@ -69,6 +79,14 @@ pub(super) fn encode(id: &str, version: u64, put: Option<&Parsed>) -> Vec<u8> {
     record
 }
 
+/// The record of a load.
+pub(super) fn encode_load() -> Vec<u8> {
+    let mut record = vec![LOAD];
+    record.extend(0u64.to_le_bytes());
+    piece(&mut record, &[]);
+    record
+}
+
 fn piece(record: &mut Vec<u8>, bytes: &[u8]) {
     record.extend((bytes.len() as u32).to_le_bytes());
     record.extend(bytes);
@@ -105,6 +123,7 @@ pub(super) fn decode(mapping: &Mapping, record: &[u8]) -> Result<Record, RecordE
     let id = id.to_owned();
     let record = match kind {
         DELETE => Record::Delete { id, version },
+        LOAD => Record::Load,
         PUT => {
             let source: Map<String, Value> = serde_json::from_slice(rest.piece().ok_or_else(short)?)
                 .map_err(|error| fail(&format!("its document: {error}")))?;

@@ -97,6 +97,7 @@ fn replay(
                 let (id, put, version) = match decode(writing.mapping, record) {
                     Ok(Record::Put { id, version, parsed }) => (id, Some(parsed), version),
                     Ok(Record::Delete { id, version }) => (id, None, version),
+                    Ok(Record::Load) => return apply(first, std::mem::take(&mut waiting)),
                     Err(error) => return Err(OpenError::Record { seq, error }),
                 };
                 if waiting.is_empty() {

@@ -134,6 +134,19 @@ impl Table {
         parts: Vec<Part>,
         through: Option<u64>,
     ) -> Result<(), FlushError> {
+        let stale = self.commit(writer, &parts, through)?;
+        self.show(parts);
+        self.remove_stale(stale);
+        Ok(())
+    }
+
+    /// Makes the manifest say what `parts` are; the bitmaps that nobody needs any more, once they are shown.
+    pub(super) fn commit(
+        &self,
+        writer: &mut Writer,
+        parts: &[Part],
+        through: Option<u64>,
+    ) -> Result<Vec<(SegmentId, u64)>, FlushError> {
         if let Some(why) = &writer.failed {
             return Err(FlushError::Failed { why: why.clone() });
         }
@@ -144,7 +157,7 @@ impl Table {
         state.replay_from += u64::from(planted(Fault::ReplayedTooLate));
         let mut durable = HashMap::new();
         let mut stale = Vec::new();
-        for Part { segment, body, deleted, .. } in &parts {
+        for Part { segment, body, deleted, .. } in parts {
             let Body::Sealed(sealed) = body else { continue };
             let before = writer.state.segments.iter().find(|listed| listed.segment == *segment);
             let known = writer.durable.get(segment);
@@ -172,14 +185,21 @@ impl Table {
         (writer.state, writer.durable) = (state, durable);
         // Relaxed: upkeep looks again.
         self.replay_from.store(writer.state.replay_from, Ordering::Relaxed);
+        Ok(stale)
+    }
+
+    /// Shows segments that the manifest knows.
+    pub(super) fn show(&self, parts: Vec<Part>) {
         let before = self.view();
         self.settle(&before.parts, &parts);
         self.publish(View { parts });
+    }
+
+    pub(super) fn remove_stale(&self, stale: Vec<(SegmentId, u64)>) {
         for (segment, generation) in stale {
             // Best effort: a bitmap that nobody reads.
             let _ = self.storage.remove(&segment::deleted(segment, generation));
         }
-        Ok(())
     }
 
     /// Changes the settings, durably.

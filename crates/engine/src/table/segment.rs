@@ -7,12 +7,11 @@ use super::bits::Bits;
 use super::directory::Folder;
 use super::effort::Effort;
 use super::head::Head;
+use super::indexes::sealed_index;
 use super::rows::{self, Rows, RowsError};
 use super::view::Part;
 use crate::documents::{Mapping, Run, RunError};
-use lanewise_index::{
-    AddError, Code, Executor, FormatError, Index, OutOfMemory, Params, Reader, RemoveError,
-};
+use lanewise_index::{AddError, Code, FormatError, Index, OutOfMemory, Params, Reader, RemoveError};
 use lanewise_storage::blob::{Blob, BlobError, BlobWriter};
 use lanewise_storage::{Bytes, Kind, Storage};
 use std::io::{self, Write};
@@ -122,6 +121,27 @@ pub(super) fn remove(storage: &dyn Storage, segment: SegmentId) -> io::Result<()
     gone(storage.remove_dir(&dir))
 }
 
+/// Makes the folder of a new segment.
+pub(super) fn begin(storage: &Arc<dyn Storage>, segment: SegmentId) -> Result<Folder, SegmentError> {
+    let dir = folder(segment);
+    storage.create_dir(&dir).map_err(|error| SegmentError::Io { path: dir.clone(), error })?;
+    Ok(Folder::new(storage.clone(), dir))
+}
+
+/// Writes a segment's indexes.
+pub(super) fn write_indexes<'a>(
+    storage: &dyn Storage,
+    segment: SegmentId,
+    indexes: impl Iterator<Item = &'a Index>,
+) -> Result<(), SegmentError> {
+    for (field, index) in indexes.enumerate() {
+        let path = vectors(&folder(segment), field);
+        let image = index.image().map_err(|error| damaged(&path, error))?;
+        write_blob(storage, &path, &image.pieces().collect::<Vec<_>>())?;
+    }
+    Ok(())
+}
+
 /// A segment's bitmap of dead rows.
 pub(super) fn deleted(segment: SegmentId, generation: u64) -> PathBuf {
     folder(segment).join(format!("deleted-{generation}"))
@@ -133,33 +153,6 @@ fn vectors(dir: &Path, field: usize) -> PathBuf {
 
 fn damaged(path: &Path, what: impl ToString) -> SegmentError {
     SegmentError::Damaged { path: path.to_owned(), what: what.to_string() }
-}
-
-/// `index` with the code that it should have; `None` if it has it, or the code cannot order its vectors: a segment
-/// without its code is searched by the vectors themselves.
-pub(super) fn coded(index: &Index, code: Code, executor: &dyn Executor) -> Result<Option<Index>, AddError> {
-    if index.params().code == code {
-        return Ok(None);
-    }
-    match index.with_code(code, executor) {
-        Ok(coded) => Ok(Some(coded)),
-        Err(AddError::Code(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// A head's index as it is sealed: with its code, and mended if much of it died.
-fn sealed_index(index: &Arc<Index>, code: Code, effort: &Effort<'_>) -> Result<Arc<Index>, SegmentError> {
-    let coded = coded(index, code, &effort.threads)?;
-    if !index.repair_due() {
-        return Ok(coded.map_or_else(|| index.clone(), Arc::new));
-    }
-    // A copy: writers remove from the head's own.
-    let copy = coded.map_or_else(|| index.with_code(index.params().code, &effort.threads), Ok)?;
-    if !copy.repair(&effort.threads, &mut |_, _| (effort.proceed)())?.finished {
-        return Err(SegmentError::Stopped);
-    }
-    Ok(Arc::new(copy))
 }
 
 /// What a merged segment is made of, beside its documents.
@@ -228,17 +221,24 @@ impl Sealed {
         indexes: impl Iterator<Item = &'a Index>,
         documents: impl FnOnce(Folder) -> Result<Run, RunError>,
     ) -> Result<Sealed, SegmentError> {
+        let folder = begin(storage, segment)?;
+        write_indexes(&**storage, segment, indexes)?;
+        documents(folder.clone())?;
+        Sealed::finish(storage, mapping, folder, segment, (all, of_vectors))
+    }
+
+    /// Writes the last of a segment's files, makes all of them durable, and opens it.
+    pub(super) fn finish(
+        storage: &Arc<dyn Storage>,
+        mapping: &Mapping,
+        documents: Folder,
+        segment: SegmentId,
+        (all, of_vectors): (&[rows::Written<'_>], &[Vec<u32>]),
+    ) -> Result<Sealed, SegmentError> {
         let dir = folder(segment);
         let at = |error| SegmentError::Io { path: dir.clone(), error };
-        storage.create_dir(&dir).map_err(at)?;
         write_blob(&**storage, &dir.join("rows"), &[&rows::to_bytes(all, of_vectors)])?;
-        for (field, index) in indexes.enumerate() {
-            let image = index.image().map_err(|error| damaged(&vectors(&dir, field), error))?;
-            write_blob(&**storage, &vectors(&dir, field), &image.pieces().collect::<Vec<_>>())?;
-        }
-        let folder = Folder::new(storage.clone(), dir.clone());
-        documents(folder.clone())?;
-        folder.finish().map_err(at)?;
+        documents.finish().map_err(at)?;
         storage.sync_dir(&dir).map_err(at)?;
         storage.sync_dir(Path::new("segments")).map_err(at)?;
         Sealed::open(storage, mapping, segment)

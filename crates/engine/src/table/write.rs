@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// The longest id, bytes.
-const ID_BYTES_MAX: usize = 512;
+pub(super) const ID_BYTES_MAX: usize = 512;
 
 /// One write.
 #[derive(Clone, Debug)]

@@ -4,7 +4,9 @@
 use lanewise_engine::documents::{Query, Schema};
 use lanewise_engine::index::{Search, Vectors};
 use lanewise_engine::scheduler::{Layout, Options, Workers};
-use lanewise_engine::table::{Answer, Concurrent, MergePolicy, Nearest, Resources, Table, When, Write};
+use lanewise_engine::table::{
+    Answer, Batch, Concurrent, Effort, MergePolicy, Nearest, Resources, Table, When, Write,
+};
 use lanewise_engine::{Pool, Threads};
 use lanewise_storage::{Faulty, Kind, Memory, Rng, Storage};
 use serde_json::{Map, Value, json};
@@ -148,7 +150,7 @@ pub(crate) fn history(seed: u64, storage: &Memory, calls: usize) -> Result<Vec<M
     storage.note(0);
     let mut models = vec![Model::new()];
     for _ in 0..calls {
-        match random.usize(..9) {
+        match random.usize(..10) {
             0 => table.flush().unwrap(),
             1 => {
                 drop(table);
@@ -159,6 +161,10 @@ pub(crate) fn history(seed: u64, storage: &Memory, calls: usize) -> Result<Vec<M
                 let (segments_per_tier, floor_segment) = (2, 1);
                 let policy = MergePolicy { segments_per_tier, floor_segment, ..MergePolicy::default() };
                 while table.merge(&policy).unwrap().is_some() {}
+            }
+            3 => {
+                load(&mut random, &table, &mut models);
+                storage.note(models.len() as u64 - 1);
             }
             _ => {
                 let mut model = models.last().unwrap().clone();
@@ -178,6 +184,42 @@ pub(crate) fn history(seed: u64, storage: &Memory, calls: usize) -> Result<Vec<M
         }
     }
     Ok(models)
+}
+
+/// Loads documents in batches, some of them twice, while others are written; a load that is given up leaves nothing.
+fn load(random: &mut Rng, table: &Table, models: &mut Vec<Model>) {
+    let effort = Effort::of(Threads::new(NonZeroUsize::new(1)));
+    let mut load = table.load().unwrap();
+    let mut loaded = Model::new();
+    for _ in 0..1 + random.usize(..2) {
+        let mut batch = Batch { ids: Some(Vec::new()), ..Batch::default() };
+        for _ in 0..random.usize(..5) {
+            let before = loaded.clone();
+            match random_write(random, &mut loaded) {
+                Write::Put { id: Some(id), document, .. } => {
+                    batch.ids.as_mut().unwrap().push(id);
+                    batch.documents.push(document);
+                }
+                // A load has no deletes.
+                _ => loaded = before,
+            }
+        }
+        load.add(batch, &effort).unwrap();
+    }
+    let mut model = models.last().unwrap().clone();
+    let write = random_write(random, &mut model);
+    table.write(vec![write]).remove(0).unwrap();
+    models.push(model.clone());
+    if random.usize(..4) == 0 {
+        return;
+    }
+    let all = load.len();
+    assert!(load.finish(&effort).unwrap() <= all);
+    for (id, (_, source, vector)) in loaded {
+        let version = model.get(&id).map_or(1, |known| known.0 + 1);
+        model.insert(id, (version, source, vector));
+    }
+    models.push(model);
 }
 
 /// Opens what a crash left: it must be the model after some write, no earlier than the last that was acknowledged.
