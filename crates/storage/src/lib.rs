@@ -2,7 +2,7 @@
 //!
 //! This crate never interprets what it stores, starts no thread, reads no clock, and draws no number that is not seeded.
 //! [`Storage`] is what tables need of a file system: a [`Disk`], or a [`Memory`] whose journal gives what a power cut
-//! would leave, either of them perhaps [`Faulty`].
+//! would leave, either of them perhaps [`Faulty`], or a folder of one as a [`Sub`].
 
 pub mod blob;
 mod checksum;
@@ -14,6 +14,7 @@ pub mod manifest;
 mod memory;
 mod publish;
 mod storage;
+mod sub;
 mod sync;
 
 pub use disk::Disk;
@@ -24,3 +25,4 @@ pub use faulty::{Call, Failure, Faulty};
 pub use memory::{Journal, Memory};
 pub use publish::remove_temporaries;
 pub use storage::{Append, Bytes, Entry, Held, Kind, Storage};
+pub use sub::Sub;

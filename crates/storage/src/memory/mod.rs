@@ -14,7 +14,7 @@ pub use journal::Journal;
 use journal::Op;
 use std::collections::HashSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tree::{Inode, Number, Renaming, Tree};
 
@@ -33,7 +33,8 @@ struct State {
     /// What was durable at first.
     base: Tree,
     ops: Vec<Op>,
-    locked: HashSet<PathBuf>,
+    /// As a system has it: whoever holds a lock keeps it when the file gets another name.
+    locked: HashSet<Number>,
 }
 
 impl State {
@@ -194,14 +195,14 @@ impl Storage for Memory {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Held>> {
         let mut state = self.state();
-        match state.tree.find(path) {
-            Ok(file) => drop(state.tree.file(file)?.clone()),
-            Err(_) => drop(state.make(path, Kind::File)?),
-        }
-        if !state.locked.insert(path.to_owned()) {
+        let file = match state.tree.find(path) {
+            Ok(file) => state.tree.file(file).map(|_| file)?,
+            Err(_) => state.make(path, Kind::File)?,
+        };
+        if !state.locked.insert(file) {
             return Err(taken());
         }
-        Ok(Box::new(Locked { memory: self.clone(), path: path.to_owned() }))
+        Ok(Box::new(Locked { memory: self.clone(), file }))
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
@@ -240,13 +241,13 @@ impl Append for Growing {
 #[derive(Debug)]
 struct Locked {
     memory: Memory,
-    path: PathBuf,
+    file: Number,
 }
 
 impl Held for Locked {}
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        self.memory.state().locked.remove(&self.path);
+        self.memory.state().locked.remove(&self.file);
     }
 }
