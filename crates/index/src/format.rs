@@ -4,6 +4,8 @@
 //! CRC32C. So opening is: check everything once, then read in place. Nothing is allocated by a length that the file
 //! claims, and links are checked to lead to nodes that exist, so that no file can lead a search outside its memory.
 
+mod recover;
+
 use crate::calibrate::Tuned;
 use crate::code::{Code, Coder, ParametersError};
 use crate::coded::Coded;
@@ -23,6 +25,7 @@ use crate::space::{Compare, Space};
 use crate::vectors::{Dtype, Metric};
 use crc_fast::{CrcAlgorithm, Digest, checksum};
 use lanewise_kernels::{ALIGN, Kernels};
+pub use recover::Recovered;
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, MutexGuard};

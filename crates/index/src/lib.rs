@@ -46,7 +46,7 @@ pub use error::{
 };
 pub use executor::{Executor, Inline};
 pub use filter::Filter;
-pub use format::{FormatError, Image};
+pub use format::{FormatError, Image, Recovered};
 pub use get::OwnedVectors;
 pub use groups::{Group, Groups};
 pub use hnsw::repair::Repaired;

@@ -12,6 +12,7 @@ mod faulty;
 pub mod log;
 pub mod manifest;
 mod memory;
+mod mend;
 mod publish;
 mod storage;
 mod sub;

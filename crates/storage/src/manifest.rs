@@ -4,6 +4,7 @@
 //! above that before.
 
 use crate::checksum::{Crc, agrees, u32_at, u64_at};
+use crate::mend::{Flipped, flipped};
 use crate::publish::{PublishError, publish};
 use crate::storage::Storage;
 use std::io;
@@ -118,4 +119,37 @@ pub fn decode(bytes: &[u8]) -> Result<Manifest, ReadError> {
         return damaged("it does not have its length");
     }
     Ok(Manifest { generation: u64_at(header, 16), contents: contents.to_vec() })
+}
+
+/// The bytes of a manifest with the one bit set right that is wrong in them; `None` if that is not what is wrong.
+pub fn mend(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (header, contents) = bytes.split_at_checked(HEADER)?;
+    let bit = flipped(bytes.len() - 4, checksum(header, contents), u32_at(header, 12))?;
+    let mut mended = bytes.to_vec();
+    match bit {
+        Flipped::Checksum => mended[12..16].copy_from_slice(&checksum(header, contents).to_le_bytes()),
+        // The checksum itself is passed over.
+        Flipped::Bit(bit) => mended[bit / 8 + if bit < 96 { 0 } else { 4 }] ^= 1 << (bit % 8),
+    }
+    decode(&mended).is_ok().then_some(mended)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flipped_bit_anywhere_is_set_right() {
+        let contents = b"what the owner wrote";
+        let file = [&header(3, contents)[..], contents].concat();
+        assert_eq!(mend(&file), None);
+        for bit in 0..8 * file.len() {
+            let mut wrong = file.clone();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode(&wrong).is_err());
+            assert_eq!(mend(&wrong).as_ref(), Some(&file), "bit {bit}");
+            wrong[5] ^= 1 << (bit % 7 + usize::from(bit / 8 == 5));
+            assert_eq!(mend(&wrong), None);
+        }
+    }
 }

@@ -2,9 +2,10 @@
 
 use crate::data::{Data, Random, SPACES, build, go_on, params, search};
 use lanewise_index::{
-    Code, Dtype, FormatError, Index, Inline, Kind, Metric, Neighbors, Params, Scratch, Search,
+    Code, Dtype, FileBytes, FormatError, Index, Inline, Kind, Metric, Neighbors, Params, Scratch, Search,
 };
 use proptest::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes on a cache line, as a map gives them.
@@ -366,4 +367,42 @@ fn what_a_forged_file_would_take_is_not_counted() {
     bytes[32..40].copy_from_slice(&(u64::MAX / 3).to_le_bytes());
     forge(&mut bytes);
     assert!(matches!(Index::predict_open(&bytes), Err(FormatError::Parameters(_))));
+}
+
+#[test]
+fn the_vectors_of_a_damaged_file_are_recovered() {
+    for kind in Kind::ALL {
+        let given = Params { code: Code::I8, m: 4, nlist: 32, ..params(Dtype::F32, Metric::L2, 20, kind) };
+        let (index, _) = small_coded(given, 600);
+        let own: Vec<i64> = index.reader().ids().collect();
+        index.remove(&[own[5]]).unwrap();
+        let file = image(&index);
+        let all: Vec<i64> = index.reader().ids().collect();
+        let vectors = index.reader().vectors(&all).unwrap();
+        let recover = |bytes: &[u8], whole: &dyn Fn(Range<usize>) -> bool| {
+            let file: FileBytes = Arc::new(bytes.to_vec());
+            Index::recover(&file, whole)
+        };
+        // Behind the vectors and the ids anything may be wrong; what follows the end is passed over.
+        let behind = 1024 + 600 * 128 + if kind == Kind::Hnsw { 600 * 8 } else { 0 };
+        for at in [behind, behind + 700, file.len() - 1, file.len() + 3] {
+            let mut wrong = [&file[..], &[0; 9]].concat();
+            wrong[at] ^= 4;
+            let recovered = recover(&wrong, &|_| false).unwrap();
+            assert_eq!(*index.params(), recovered.params);
+            let found = recovered.vectors.ids().filter(|id| *id != own[5]);
+            assert!(found.eq(all.iter().copied()), "{kind:?}, byte {at}");
+            assert!(recovered.vectors.vectors(&all).unwrap() == vectors);
+        }
+        // Of the vectors, those that lie where nothing vouches for the bytes are gone.
+        let mut wrong = file;
+        wrong[5000] ^= 4;
+        let reader = recover(&wrong, &|range| range.end <= 4096 || range.start >= 8192).unwrap().vectors;
+        assert_eq!(reader.ids().count(), 599 - (8192 - 4096) / 128);
+        assert!(reader.ids().all(|id| reader.vectors(&[id]) == index.reader().vectors(&[id])));
+        assert_eq!(recover(&wrong, &|_| false).unwrap().vectors.ids().count(), 0);
+        wrong[40] ^= 1;
+        assert!(recover(&wrong, &|_| true).is_err());
+        assert!(recover(&wrong[..500], &|_| true).is_err());
+    }
 }

@@ -3,10 +3,12 @@
 //! `docs/formats/blob.md` gives every byte. The data comes first, so that in a memory map it is aligned as the map is;
 //! the checksums of its blocks follow, then a footer. What the bytes mean is the caller's business.
 
+mod mend;
 mod write;
 
 use crate::checksum::{agrees, crc, u32_at, u64_at};
 use crate::storage::Bytes;
+pub use mend::{Mended, mend};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;

@@ -10,12 +10,14 @@
 
 mod format;
 mod group;
+mod mend;
 #[cfg(all(test, loom))]
 mod models;
 mod replay;
 mod writer;
 
 pub use format::RECORD_BYTES_MAX;
+pub use mend::{header, mend, number, survivors};
 pub use replay::{ReplayError, Replayed, Torn, replay};
 use std::io;
 use std::sync::Arc;
