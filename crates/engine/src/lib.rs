@@ -1,6 +1,7 @@
 //! Joins indexes, the machine and files: what a program needs to build, search, save and open.
 
 pub mod documents;
+mod engine;
 mod file;
 mod pool;
 mod record;
@@ -8,6 +9,7 @@ mod search;
 pub mod table;
 mod threads;
 
+pub use engine::{Engine, EngineError, Limits, Listed, TableState};
 pub use file::{FileError, open, predict_open, save};
 pub use lanewise_index as index;
 pub use lanewise_kernels as kernels;

@@ -281,6 +281,11 @@ impl<S: Default + 'static> Scheduler<S> {
         remap(&self.shared, &self.windows)
     }
 
+    /// Time since it started, by the clock that timeouts go by: for who submits several tasks within one time.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.shared.clock.now_ns())
+    }
+
     /// Who the workers are.
     pub fn layout(&self) -> &Layout {
         &self.shared.layout

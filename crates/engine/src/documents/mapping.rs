@@ -18,6 +18,9 @@ use tantivy::schema::{
 /// The longest keyword, bytes: Lucene's.
 const KEYWORD_BYTES_MAX: usize = 32_766;
 
+/// The field of what the schema does not name, by whole values.
+pub(super) const RAW: &str = "_raw";
+
 /// A schema made ready.
 #[derive(Clone, Debug)]
 pub struct Mapping {
@@ -77,7 +80,7 @@ impl Mapping {
     pub fn new(schema: Schema) -> Result<Mapping, SchemaError> {
         schema.check()?;
         let mut builder = tantivy::schema::Schema::builder();
-        let raw = builder.add_json_field("_raw", json("raw", IndexRecordOption::Basic).set_fast("raw"));
+        let raw = builder.add_json_field(RAW, json("raw", IndexRecordOption::Basic).set_fast("raw"));
         let positions = IndexRecordOption::WithFreqsAndPositions;
         let text = builder.add_json_field("_text", json(Analyzer::Standard.tokenizer(), positions));
         let names = builder.add_text_field("_fields", STRING);

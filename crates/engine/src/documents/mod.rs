@@ -3,7 +3,9 @@
 //! A [`Schema`] is what users say of a table; a [`Mapping`] is the schema made ready: it checks documents, and turns them
 //! and [`Query`]s into tantivy's. A [`Run`] holds the documents of consecutive rows, immutably.
 
+mod aggregations;
 mod mapping;
+mod order;
 mod query;
 mod run;
 mod schema;
@@ -12,7 +14,9 @@ mod settled;
 mod tests;
 mod value;
 
+pub use aggregations::{AggregationError, Aggregations, Collecting, Partial};
 pub use mapping::{DocumentError, Mapping, Parsed};
+pub use order::{Cell, Columns, Number, Order, OrderError, Position, Sort, SortBy};
 pub use query::{Compiled, Operator, Query, QueryError, Range};
-pub use run::{Run, RunError, RunWriter, Statistics};
+pub use run::{Run, RunError, RunWriter, Weighed};
 pub use schema::{Analyzer, Dynamic, FieldKind, Schema, SchemaError, VectorField};

@@ -115,6 +115,8 @@ pub enum QueryError {
     Value { field: String, expected: &'static str, found: String },
     #[error("field {field:?} is {kind}: it cannot be asked by {asked}")]
     Kind { field: String, kind: &'static str, asked: &'static str },
+    #[error("field {field:?} is a text: {asked} takes whole values; make it a keyword")]
+    Text { field: String, asked: &'static str },
     #[error(
         "field {field:?}: a range needs a bound: gt, gte, lt or lte; of gt and gte, and of lt and lte, give one"
     )]
@@ -235,6 +237,21 @@ impl Mapping {
             (Some(&named), Some(kind)) => Ok(Target::Named(named, kind)),
             (None, None) => Ok(Target::Path(field.strip_suffix(".keyword").unwrap_or(field))),
             _ => Err(self.kind_error(field, asked)),
+        }
+    }
+
+    /// The column of a field's values, as tantivy names it, and what the schema says of the field.
+    pub(super) fn column(
+        &self,
+        field: &str,
+        asked: &'static str,
+    ) -> Result<(String, Option<FieldKind>), QueryError> {
+        match self.target(field, asked)? {
+            Target::Named(_, FieldKind::Text { .. }) => {
+                Err(QueryError::Text { field: field.to_owned(), asked })
+            }
+            Target::Named(_, kind) => Ok((field.to_owned(), Some(kind.clone()))),
+            Target::Path(path) => Ok((format!("{}.{path}", super::mapping::RAW), None)),
         }
     }
 

@@ -7,18 +7,21 @@ use super::query::Compiled;
 use tantivy::directory::{Directory, OwnedBytes};
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
 use tantivy::indexer::merge_filtered_segments;
-use tantivy::query::{Bm25StatisticsProvider, EnableScoring};
+use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Weight};
 use tantivy::schema::{Field, Value};
 use tantivy::store::StoreReader;
 use tantivy::{
-    BitSet, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentReader,
-    SingleSegmentIndexWriter, TantivyDocument, TantivyError, Term,
+    BitSet, COLLECT_BLOCK_BUFFER_LEN, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher,
+    SegmentReader, SingleSegmentIndexWriter, TERMINATED, TantivyDocument, TantivyError, Term,
 };
 
 /// Memory for terms before the table of terms grows, bytes: few documents should not pay for many.
 const BUDGET_BYTES: usize = 1 << 18;
 /// Blocks of sources that a run keeps unpacked.
 const SOURCE_BLOCKS: usize = 16;
+
+/// Rows between two questions whether to stop: some microseconds.
+const ASKED_EVERY: usize = 256;
 
 /// Why documents cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -140,7 +143,7 @@ impl Run {
         self.segment().max_doc()
     }
 
-    fn segment(&self) -> &SegmentReader {
+    pub(super) fn segment(&self) -> &SegmentReader {
         self.searcher.segment_reader(0)
     }
 
@@ -154,30 +157,58 @@ impl Run {
         Ok(bytes.unwrap_or_default())
     }
 
-    /// The rows that `query` finds, ascending.
+    /// Gives the rows that a query finds, ascending, until `stop` says so, which is asked every few hundred rows.
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn matches(&self, query: &Compiled, mut found: impl FnMut(u32)) -> Result<(), RunError> {
-        let weight = query.0.weight(EnableScoring::disabled_from_searcher(&self.searcher))?;
-        weight.for_each_no_score(self.segment(), &mut |rows| rows.iter().for_each(|&row| found(row)))?;
+    pub fn matches(
+        &self,
+        query: &Weighed,
+        stop: &dyn Fn() -> bool,
+        found: &mut dyn FnMut(u32),
+    ) -> Result<(), RunError> {
+        let mut rows = query.0.scorer(self.segment(), 1.0)?;
+        let mut block = [0; COLLECT_BLOCK_BUFFER_LEN];
+        for blocks in 0_usize.. {
+            let len = rows.fill_buffer(&mut block);
+            block[..len].iter().for_each(|&row| found(row));
+            if len < block.len() || blocks.is_multiple_of(ASKED_EVERY / block.len()) && stop() {
+                break;
+            }
+        }
         Ok(())
     }
 
-    /// The rows that `query` finds, with their scores by the statistics of all runs.
+    /// As [`matches`](Self::matches), with their scores.
     ///
     /// # Errors
     /// If they cannot be read.
     pub fn scores(
         &self,
-        query: &Compiled,
-        statistics: &Statistics<'_>,
-        mut found: impl FnMut(u32, f32),
+        query: &Weighed,
+        stop: &dyn Fn() -> bool,
+        found: &mut dyn FnMut(u32, f32),
     ) -> Result<(), RunError> {
-        let scoring = EnableScoring::enabled_from_statistics_provider(statistics, &self.searcher);
-        let weight = query.0.weight(scoring)?;
-        weight.for_each(self.segment(), &mut |row, score| found(row, score))?;
+        let mut rows = query.0.scorer(self.segment(), 1.0)?;
+        let (mut row, mut asked) = (rows.doc(), 0_usize);
+        while row != TERMINATED {
+            found(row, rows.score());
+            row = rows.advance();
+            asked += 1;
+            if asked.is_multiple_of(ASKED_EVERY) && stop() {
+                break;
+            }
+        }
         Ok(())
+    }
+
+    /// Of the rows that a query finds those with a score above what `found` returned last (before: all), and some others:
+    /// blocks of rows that cannot have such a score are passed over.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn best(&self, query: &Weighed, found: &mut dyn FnMut(u32, f32) -> f32) -> Result<(), RunError> {
+        Ok(query.0.for_each_pruning(f32::MIN, self.segment(), found)?)
     }
 }
 
@@ -187,8 +218,28 @@ impl std::fmt::Debug for Run {
     }
 }
 
+/// A query made ready for all runs of a table.
+pub struct Weighed(Box<dyn Weight>);
+
+impl Compiled {
+    /// Ready for `runs`, all of a table's: with BM25's scores by their statistics, or without scores. `None` if there are
+    /// no runs.
+    ///
+    /// # Errors
+    /// If statistics cannot be read.
+    pub fn weigh(&self, runs: &[&Run], scored: bool) -> Result<Option<Weighed>, RunError> {
+        let Some(first) = runs.first() else { return Ok(None) };
+        let statistics = Statistics(runs);
+        let scoring = match scored {
+            true => EnableScoring::enabled_from_statistics_provider(&statistics, &first.searcher),
+            false => EnableScoring::disabled_from_searcher(&first.searcher),
+        };
+        Ok(Some(Weighed(self.0.weight(scoring)?)))
+    }
+}
+
 /// Frequencies over several runs, so that a document's score does not depend on how rows are divided.
-pub struct Statistics<'a>(pub Vec<&'a Run>);
+struct Statistics<'a>(&'a [&'a Run]);
 
 impl Bm25StatisticsProvider for Statistics<'_> {
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {

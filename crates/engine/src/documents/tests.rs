@@ -25,7 +25,8 @@ fn parse(mapping: &Mapping, i: usize, document: &Value) -> Result<Parsed, Docume
 
 fn found(mapping: &Mapping, run: &Run, query: &Query) -> Vec<u32> {
     let mut rows = Vec::new();
-    run.matches(&mapping.compile(query).unwrap(), |row| rows.push(row)).unwrap();
+    let query = mapping.compile(query).unwrap().weigh(&[run], false).unwrap().unwrap();
+    run.matches(&query, &|| false, &mut |row| rows.push(row)).unwrap();
     rows
 }
 
@@ -268,10 +269,10 @@ proptest! {
         let query = Query::Match { field: "t".to_owned(), text, operator: Operator::Or };
         let query = mapping.compile(&query).unwrap();
         let scores = |runs: &[&Run]| {
-            let statistics = Statistics(runs.to_vec());
+            let query = query.weigh(runs, true).unwrap().unwrap();
             let (mut all, mut base) = (Vec::new(), 0);
             for run in runs {
-                run.scores(&query, &statistics, |row, score| all.push((base + row, score))).unwrap();
+                run.scores(&query, &|| false, &mut |row, score| all.push((base + row, score))).unwrap();
                 base += run.rows();
             }
             all

@@ -31,6 +31,23 @@ impl Bits {
         self.count
     }
 
+    /// The rows, ascending.
+    pub(super) fn rows(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(self.words.iter()).flat_map(|(at, &word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(64 * at + bit)
+            })
+        })
+    }
+
+    /// Memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        8 * self.words.len()
+    }
+
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
@@ -61,6 +78,7 @@ mod tests {
             }
             prop_assert_eq!(bits.count(), set.len());
             prop_assert!((0..400).all(|row| bits.contains(row) == set.contains(&row)));
+            prop_assert!(bits.rows().eq(set.iter().copied()));
             let inside = set.last().is_none_or(|&row| (row as usize) < limit);
             prop_assert_eq!(Bits::from_bytes(&bits.to_bytes(), limit).is_some(), inside);
             prop_assert_eq!(Bits::from_bytes(&bits.to_bytes(), 400), Some(bits));

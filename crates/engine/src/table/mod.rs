@@ -11,6 +11,7 @@ mod apply;
 mod bits;
 mod directory;
 mod effort;
+mod filters;
 mod head;
 mod indexes;
 mod load;
@@ -37,7 +38,10 @@ pub use merge_policy::{Candidate, MergePolicy};
 pub use op::RecordError;
 pub use open::OpenError;
 pub use seal::FlushError;
-pub use search::{Answer, Concurrent, Hit, Nearest, SearchTableError, Searched};
+pub use search::{
+    Answer, Concurrent, DocumentProfile, FilterProfile, Fusion, Hit, Nearest, Normalization, Profile,
+    Request, SearchTableError, SegmentProfile, TaskProfile, Total, VectorProfile, score,
+};
 pub use segment::{SegmentError, SegmentId};
 pub use settings::{Durability, Settings, SettingsError};
 pub use state::StateError;

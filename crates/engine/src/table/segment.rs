@@ -6,6 +6,7 @@
 use super::bits::Bits;
 use super::directory::Folder;
 use super::effort::Effort;
+use super::filters::Filters;
 use super::head::Head;
 use super::indexes::sealed_index;
 use super::rows::{self, Rows, RowsError};
@@ -72,6 +73,7 @@ pub(super) struct Sealed {
     pub(super) codes: Vec<Code>,
     /// Of its files, bitmaps of dead rows but.
     pub(super) bytes: u64,
+    pub(super) filters: Filters,
 }
 
 /// Where a segment's files are.
@@ -308,6 +310,7 @@ impl Sealed {
         }
         let entries = storage.list(&dir).map_err(|error| SegmentError::Io { path: dir, error })?;
         let bytes = entries.iter().map(|entry| entry.bytes).sum();
-        Ok(Sealed { rows, run, readers, codes, bytes })
+        let filters = Filters::new(rows.len());
+        Ok(Sealed { rows, run, readers, codes, bytes, filters })
     }
 }

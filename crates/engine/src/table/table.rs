@@ -7,7 +7,7 @@ use super::settings::Settings;
 use super::state::State;
 use super::view::{Body, Part, View};
 use crate::documents::{Mapping, RunError, Schema};
-use crate::{Pool, TableId, Threads};
+use crate::{Pool, Threads};
 use arc_swap::ArcSwap;
 use lanewise_storage::log::{Log, Poisoned};
 use lanewise_storage::{Held, Storage};
@@ -177,8 +177,8 @@ impl Table {
                 pool.place(table, part.reader(field));
             }
         }
-        let gone = |part: &&Part| !now.iter().any(|p| p.tables == part.tables);
-        before.iter().filter(gone).flat_map(|part| part.tables.iter()).for_each(|&table| pool.forget(table));
+        let gone = |part: &&Part| !now.iter().any(|p| p.documents == part.documents);
+        before.iter().filter(gone).flat_map(Part::homes).for_each(|table| pool.forget(table));
     }
 }
 
@@ -187,8 +187,7 @@ impl Drop for Table {
         // Best effort: what was acknowledged with this promise is durable already.
         let _ = self.log.sync_all();
         let view = self.view();
-        let tables: Vec<TableId> = view.parts.iter().flat_map(|part| part.tables.iter().copied()).collect();
-        tables.into_iter().for_each(|table| self.resources.pool.forget(table));
+        view.parts.iter().flat_map(Part::homes).for_each(|table| self.resources.pool.forget(table));
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Part {
     pub(super) deleted: Bits,
     /// What the pool knows its indexes as, by vector field.
     pub(super) tables: Arc<[TableId]>,
+    /// What the pool knows its documents as.
+    pub(super) documents: TableId,
 }
 
 #[derive(Clone)]
@@ -63,8 +65,14 @@ impl Part {
     pub(super) fn new(mapping: &Mapping, segment: SegmentId, body: Body, deleted: Bits) -> Part {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         // Relaxed: only uniqueness matters.
-        let tables = mapping.schema().vectors().map(|_| TableId(NEXT.fetch_add(1, Ordering::Relaxed)));
-        Part { segment, body, deleted, tables: tables.collect() }
+        let new = || TableId(NEXT.fetch_add(1, Ordering::Relaxed));
+        let tables = mapping.schema().vectors().map(|_| new()).collect();
+        Part { segment, body, deleted, tables, documents: new() }
+    }
+
+    /// All that the pool knows it as.
+    pub(super) fn homes(&self) -> impl Iterator<Item = TableId> {
+        self.tables.iter().copied().chain([self.documents])
     }
 
     /// Rows, dead ones among them.
@@ -158,15 +166,24 @@ impl Part {
         }
     }
 
-    /// The field's vectors whose rows are alive, and in `rows` if these are given; `None`: all are.
-    pub(super) fn filter(&self, field: usize, rows: Option<&Bits>) -> Option<Filter> {
+    /// The field's vectors whose rows are alive, and in `rows`, which the filter that is given with it (as JSON) finds, if
+    /// there is one; `None`: all are.
+    pub(super) fn filter(&self, field: usize, rows: Option<(&str, &Bits)>) -> Option<Filter> {
         // The head's indexes know which of their vectors are gone.
         let dead =
             matches!(self.body, Body::Sealed(_)) && self.deleted.count() > 0 && !planted(Fault::DeadFound);
         if !dead && rows.is_none() {
             return None;
         }
-        let may = |row: u32| self.is_alive(row) && rows.is_none_or(|rows| rows.contains(row));
-        Some(self.reader(field).filter(|number| self.row_of(field, number).is_some_and(may)))
+        let may = |row: u32| self.is_alive(row) && rows.is_none_or(|(_, rows)| rows.contains(row));
+        let reader = self.reader(field);
+        let make = || reader.filter(|number| self.row_of(field, number).is_some_and(may));
+        Some(match &self.body {
+            Body::Head(_) => make(),
+            Body::Sealed(sealed) => {
+                let (filter, deleted) = (rows.map_or("", |(filter, _)| filter), self.deleted.count());
+                sealed.filters.vectors(filter, field, deleted, (reader.len(), make))
+            }
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! Black-box tests: threads that run everything once, files that are whole or not there.
 
 mod check;
+mod engines;
 mod pools;
 mod tables;
 mod upkeep;

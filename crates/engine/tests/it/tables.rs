@@ -3,8 +3,8 @@
 use crate::check::{
     Model, crashes, delete, differs, flips, history, object, open, put, random_write, resources, schema,
 };
-use lanewise_engine::index::{OwnedVectors, Search, Vectors};
-use lanewise_engine::table::{Concurrent, Nearest, OpenError, Outcome, Table, When, Write};
+use lanewise_engine::index::OwnedVectors;
+use lanewise_engine::table::{Nearest, OpenError, Outcome, Request, Table, When, Write};
 use lanewise_storage::{Call, Failure, Faulty, Memory, Rng, Storage};
 use serde_json::json;
 use std::sync::Arc;
@@ -268,11 +268,10 @@ fn a_code_never_refuses_a_write() {
     for field in ["a", "b"] {
         for i in (0..1200).step_by(97) {
             // What a code that orders only half of the vectors loses is another matter.
-            let how = Search { exact: true, ..Search::new(1) };
-            let concurrent = Concurrent::Off;
-            let query = Vectors::F32(&all[i]);
-            let nearest = Nearest { field, query, how, filter: None, concurrent };
-            assert_eq!(table.nearest(&nearest, None).unwrap().hits[0].id, i.to_string(), "{field}");
+            let vector = OwnedVectors::F32(all[i].clone());
+            let nearest = vec![Nearest { k: 1, exact: true, ..Nearest::new(field, vector) }];
+            let request = Request { nearest, size: 1, ..Request::default() };
+            assert_eq!(table.search(&request, None).unwrap().hits[0].id, i.to_string(), "{field}");
         }
     }
 }

@@ -2,10 +2,10 @@
 //! looked, or what it found wrong.
 
 use lanewise_engine::documents::{Query, Schema};
-use lanewise_engine::index::{Search, Vectors};
+use lanewise_engine::index::OwnedVectors;
 use lanewise_engine::scheduler::{Layout, Options, Workers};
 use lanewise_engine::table::{
-    Answer, Batch, Concurrent, Effort, MergePolicy, Nearest, Resources, Table, When, Write,
+    Answer, Batch, Concurrent, Effort, MergePolicy, Nearest, Request, Resources, Table, When, Write,
 };
 use lanewise_engine::{Pool, Threads};
 use lanewise_storage::{Faulty, Kind, Memory, Rng, Storage};
@@ -104,22 +104,23 @@ pub(crate) fn compare(table: &Table, model: &Model) -> Result<Option<String>, Bo
     let query = [4.0, 3.5];
     let distance = |v: &[f32; 2]| (v[0] - query[0]).powi(2) + (v[1] - query[1]).powi(2);
     for (field, filter) in [("v", None), ("w", None), ("v", Some(2)), ("w", Some(2))] {
-        let query_of = filter.map(|n| Query::Term { field: "n".to_owned(), value: json!(n) });
-        let concurrent = if field == "v" { Concurrent::On } else { Concurrent::Auto };
-        let how = Search { exact: field == "v", ..Search::new(5) };
-        let nearest =
-            Nearest { field, query: Vectors::F32(&query), how, filter: query_of.as_ref(), concurrent };
-        let Answer { hits, searched, .. } = table.nearest(&nearest, None)?;
-        assert!(!searched.is_empty());
+        let nearest = Nearest::new(field, OwnedVectors::F32(query.to_vec()));
+        let request = Request {
+            nearest: vec![Nearest { k: 5, exact: field == "v", ..nearest }],
+            filter: filter.map(|n| Query::Term { field: "n".to_owned(), value: json!(n) }),
+            concurrent: if field == "v" { Concurrent::On } else { Concurrent::Auto },
+            ..Request::default()
+        };
+        let Answer { hits, .. } = table.search(&request, None)?;
         let fits = |known: &&Known| filter.is_none_or(|n| known.1["n"] == json!(n));
         let mut expected: Vec<f32> =
             model.values().filter(fits).filter_map(|k| k.2.as_ref().map(distance)).collect();
         expected.sort_by(f32::total_cmp);
         expected.truncate(5);
-        let own = hits.iter().all(|hit| {
-            model.get(&hit.id).and_then(|known| known.2.as_ref().map(distance)) == Some(hit.score)
-        });
-        let found: Vec<f32> = hits.iter().map(|hit| hit.score).collect();
+        let own = hits
+            .iter()
+            .all(|hit| model.get(&hit.id).and_then(|known| known.2.as_ref().map(distance)) == hit.distance);
+        let found: Vec<f32> = hits.iter().filter_map(|hit| hit.distance).collect();
         if let Some(what) =
             check(own && found == expected, &|| format!("{field} {filter:?}: {hits:?}, {expected:?}"))
         {
@@ -128,12 +129,13 @@ pub(crate) fn compare(table: &Table, model: &Model) -> Result<Option<String>, Bo
     }
     let query =
         Query::Match { field: "text".to_owned(), text: "word3".to_owned(), operator: Default::default() };
-    let (hits, all) = table.matching(&query, 100)?;
+    let request = Request { query: Some(query), size: 100, ..Request::default() };
+    let Answer { hits, total, .. } = table.search(&request, None)?;
     let mut found: Vec<String> = hits.into_iter().map(|hit| hit.id).collect();
     found.sort();
     let expected: Vec<&String> =
         model.iter().filter(|(_, known)| known.1["n"] == json!(3)).map(|(id, _)| id).collect();
-    Ok(check(found.iter().eq(expected) && all == found.len(), &|| format!("words: {found:?}")))
+    Ok(check(found.iter().eq(expected) && total.value == found.len() as u64, &|| format!("words: {found:?}")))
 }
 
 pub(crate) fn open(storage: Arc<dyn Storage>) -> Table {

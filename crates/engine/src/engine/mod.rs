@@ -1,0 +1,366 @@
+//! Many tables by name: each is opened when somebody first asks for it, and closed again when others need its place.
+//!
+//! A start reads the tables' names and nothing else, so that ten thousand of them cost one listing. Tables that nobody
+//! holds are closed, those first that were asked for longest ago, while more are open than [`Limits`] say. A table that is
+//! damaged is put aside by its name, and the others serve (`quarantine.rs`); tables come and go as a whole, whenever the
+//! machine stops (`catalog.rs`).
+
+mod catalog;
+mod name;
+mod quarantine;
+mod slot;
+
+use crate::documents::Schema;
+use crate::table::{OpenError, Resources, Table};
+use arc_swap::ArcSwap;
+use catalog::{Catalog, NotMade};
+use lanewise_storage::{Disk, Storage, Sub};
+use slot::{Slot, Stage};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How much is kept open for tables that nobody holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Tables. Each has two files open for writing, which the system counts (`ulimit -n`).
+    pub open_tables: usize,
+    /// Files of their segments, a memory map each, which Linux counts (`vm.max_map_count`, 65,530 if nobody changed it).
+    pub open_files: usize,
+}
+
+impl Default for Limits {
+    /// 256 tables, 16,384 files.
+    fn default() -> Self {
+        Limits { open_tables: 256, open_files: 16_384 }
+    }
+}
+
+/// Tables by name. All methods may be called from any thread.
+pub struct Engine {
+    catalog: Catalog,
+    resources: Resources,
+    limits: Limits,
+    /// Replaced as a whole: who asks for a table that is open waits for nobody.
+    slots: ArcSwap<BTreeMap<Arc<str>, Arc<Slot>>>,
+    /// Those that may be open.
+    open: Mutex<Vec<Arc<Slot>>>,
+    /// Openings so far.
+    now: AtomicU64,
+}
+
+/// A table's name, and how it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: Arc<str>,
+    /// How it is.
+    pub state: TableState,
+}
+
+/// How a table is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TableState {
+    /// On disk; the next who asks for it opens it.
+    Closed,
+    /// Somebody opens, closes or drops it at this moment.
+    Busy,
+    /// In memory too.
+    Open {
+        /// Its documents.
+        documents: usize,
+        /// Files that it has mapped.
+        files: usize,
+    },
+    /// Put aside: it is not tried again before [`Engine::retry`].
+    Damaged {
+        /// What is wrong with it.
+        why: Arc<str>,
+    },
+}
+
+/// Why a table cannot be had, made or dropped.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum EngineError {
+    #[error("the folder is in use by another process, or another engine of this one")]
+    Locked,
+    #[error("{what}: {error}")]
+    Io { what: &'static str, error: io::Error },
+    #[error("table name {name:?}: {what}")]
+    Name { name: String, what: &'static str },
+    #[error("there is no table {name:?}: create it first")]
+    Missing { name: String },
+    #[error("there is a table {name:?} already: drop it first, or use another name")]
+    Exists { name: String },
+    #[error("table {name:?}: {error}")]
+    Open { name: String, error: Box<OpenError> },
+    #[error(
+        "table {name:?} is damaged and was put aside: {why}. Mend it with `lanewise repair` or restore it from a snapshot, then have it tried again; or drop it"
+    )]
+    Damaged { name: String, why: Arc<str> },
+}
+
+impl Engine {
+    /// Opens the tables below `storage`'s root; a folder without any becomes an engine's. None is opened yet.
+    ///
+    /// # Errors
+    /// If another engine has the folder open, or the system fails.
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        resources: Resources,
+        limits: Limits,
+    ) -> Result<Engine, EngineError> {
+        let opened = Catalog::open(storage).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => EngineError::Locked,
+            _ => EngineError::Io { what: "the folder of tables cannot be read", error },
+        });
+        let (catalog, names) = opened?;
+        let slots = names.into_iter().map(|name| (name.into(), Arc::new(Slot::new(Stage::Closed))));
+        let slots = ArcSwap::from_pointee(slots.collect());
+        Ok(Engine { catalog, resources, limits, slots, open: Mutex::default(), now: AtomicU64::new(1) })
+    }
+
+    /// As [`open`](Self::open), in a folder of the operating system's, which is made if it is missing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_folder(folder: &Path, resources: Resources, limits: Limits) -> Result<Engine, EngineError> {
+        let storage = std::fs::create_dir_all(folder).and_then(|()| Disk::new(folder));
+        let what = "the folder of tables cannot be made";
+        let storage = storage.map_err(|error| EngineError::Io { what, error })?;
+        Engine::open(Arc::new(storage), resources, limits)
+    }
+
+    /// Makes a table: when it returns, the table is on disk. It is open as long as somebody holds it, and perhaps longer.
+    ///
+    /// # Errors
+    /// If the name is none for a table or taken, the schema is wrong, or the system fails.
+    pub fn create(&self, name: &str, schema: Schema) -> Result<Arc<Table>, EngineError> {
+        if let Some(what) = name::wrong(name) {
+            return Err(EngineError::Name { name: name.to_owned(), what });
+        }
+        // Whoever asks for the table meanwhile waits until it is there, or not.
+        let slot = Arc::new(Slot::new(Stage::Gone));
+        let mut stage = slot.stage();
+        if !self.enlist(name, &slot) {
+            return Err(EngineError::Exists { name: name.to_owned() });
+        }
+        let made = self.catalog.create(name, |files| Table::create(files, schema, self.resources.clone()));
+        match made {
+            Ok((table, files)) => {
+                let table = Arc::new(table);
+                self.keep(&slot, &mut stage, files, &table);
+                drop(stage);
+                self.evict();
+                Ok(table)
+            }
+            Err(error) => {
+                self.strike(name, &slot);
+                Err(match error {
+                    NotMade::Table(error) => {
+                        EngineError::Open { name: name.to_owned(), error: Box::new(error) }
+                    }
+                    NotMade::Folder(error) => {
+                        EngineError::Io { what: "the table's folder was not made", error }
+                    }
+                })
+            }
+        }
+    }
+
+    /// The table with this name, opened if it is not; whoever holds it keeps it open. Those who ask for the same table
+    /// while it is being opened wait for it.
+    ///
+    /// # Errors
+    /// If there is no such table, it is damaged (then it is put aside), or the system fails (then it is tried again when
+    /// somebody asks again).
+    pub fn table(&self, name: &str) -> Result<Arc<Table>, EngineError> {
+        let slot = self.slot(name)?;
+        // Relaxed: an order for eviction.
+        match slot.table(self.now.load(Ordering::Relaxed)) {
+            Some(table) => Ok(table),
+            None => self.open_table(name, &slot, false),
+        }
+    }
+
+    /// As [`table`](Self::table), and tries again what was put aside: for when somebody has mended it.
+    ///
+    /// # Errors
+    /// As [`table`](Self::table).
+    pub fn retry(&self, name: &str) -> Result<Arc<Table>, EngineError> {
+        self.open_table(name, &self.slot(name)?, true)
+    }
+
+    fn open_table(&self, name: &str, slot: &Arc<Slot>, again: bool) -> Result<Arc<Table>, EngineError> {
+        let mut stage = slot.stage();
+        match &*stage {
+            Stage::Gone => return Err(EngineError::Missing { name: name.to_owned() }),
+            Stage::Damaged(why) if !again => {
+                return Err(EngineError::Damaged { name: name.to_owned(), why: why.clone() });
+            }
+            Stage::Open(_) => {
+                let table = slot.table(self.now.load(Ordering::Relaxed));
+                return Ok(table.expect("nobody closes it while its stage is held"));
+            }
+            Stage::Closed | Stage::Damaged(_) => {}
+        }
+        let files = self.catalog.files(name);
+        let files =
+            files.map_err(|error| EngineError::Io { what: "the table's folder cannot be had", error })?;
+        let files = Arc::new(files);
+        match Table::open(files.clone(), self.resources.clone()) {
+            Ok(table) => {
+                let table = Arc::new(table);
+                self.keep(slot, &mut stage, files, &table);
+                drop(stage);
+                self.evict();
+                Ok(table)
+            }
+            Err(error) if quarantine::may_pass(&error) => {
+                Err(EngineError::Open { name: name.to_owned(), error: Box::new(error) })
+            }
+            Err(error) => {
+                let why: Arc<str> = error.to_string().into();
+                slot.set(&mut stage, Stage::Damaged(why.clone()), None);
+                Err(EngineError::Damaged { name: name.to_owned(), why })
+            }
+        }
+    }
+
+    /// Drops a table, damaged or not: when it returns, the table is gone, also after a crash. Whoever holds it can go on to
+    /// read it; what they write goes nowhere.
+    ///
+    /// # Errors
+    /// If there is no such table, or the system fails.
+    pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
+        let slot = self.slot(name)?;
+        let mut stage = slot.stage();
+        let closed = |error| EngineError::Io { what: "the table was not dropped", error };
+        let dropped = match &*stage {
+            Stage::Gone => return Err(EngineError::Missing { name: name.to_owned() }),
+            Stage::Open(files) => self.catalog.drop(files),
+            Stage::Closed | Stage::Damaged(_) => {
+                self.catalog.drop(&self.catalog.files(name).map_err(closed)?)
+            }
+        };
+        if let Err((error, true)) = dropped {
+            return Err(closed(error));
+        }
+        slot.set(&mut stage, Stage::Gone, None);
+        self.forget(&slot);
+        self.strike(name, &slot);
+        let unsure = "the table is gone, but may be there again after a crash; drop it again then";
+        dropped.map_err(|(error, _)| EngineError::Io { what: unsure, error })
+    }
+
+    /// Closes a table that nobody holds; whether it is closed.
+    ///
+    /// # Errors
+    /// If there is no such table.
+    pub fn close(&self, name: &str) -> Result<bool, EngineError> {
+        let slot = self.slot(name)?;
+        let mut stage = slot.stage();
+        let closed = slot.close(&mut stage);
+        if closed {
+            self.forget(&slot);
+        }
+        Ok(closed)
+    }
+
+    /// The names of all tables, ascending.
+    pub fn names(&self) -> Vec<Arc<str>> {
+        let slots = self.slots.load();
+        slots.iter().filter(|(_, slot)| slot.is_there()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// All tables, by ascending name, and how they are. Opens none, and waits for nobody.
+    pub fn list(&self) -> Vec<Listed> {
+        let state = |slot: &Slot| match slot.try_stage().as_deref() {
+            None => TableState::Busy,
+            Some(Stage::Damaged(why)) => TableState::Damaged { why: why.clone() },
+            Some(Stage::Open(files)) => {
+                let documents = slot.table(slot.used()).map_or(0, |table| table.len());
+                TableState::Open { documents, files: files.open_files() }
+            }
+            Some(Stage::Closed | Stage::Gone) => TableState::Closed,
+        };
+        let slots = self.slots.load();
+        let there = slots.iter().filter(|(_, slot)| slot.is_there());
+        there.map(|(name, slot)| Listed { name: name.clone(), state: state(slot) }).collect()
+    }
+
+    fn slot(&self, name: &str) -> Result<Arc<Slot>, EngineError> {
+        let slot = self.slots.load().get(name).cloned();
+        slot.ok_or_else(|| EngineError::Missing { name: name.to_owned() })
+    }
+
+    /// Makes the slot the name's; whether the name was free.
+    fn enlist(&self, name: &str, slot: &Arc<Slot>) -> bool {
+        let name: Arc<str> = name.into();
+        let before = self.slots.rcu(|slots| {
+            let mut slots = BTreeMap::clone(slots);
+            slots.entry(name.clone()).or_insert_with(|| slot.clone());
+            slots
+        });
+        !before.contains_key(&name)
+    }
+
+    fn strike(&self, name: &str, slot: &Arc<Slot>) {
+        self.slots.rcu(|slots| {
+            let mut slots = BTreeMap::clone(slots);
+            if slots.get(name).is_some_and(|now| Arc::ptr_eq(now, slot)) {
+                slots.remove(name);
+            }
+            slots
+        });
+    }
+
+    fn open_slots(&self) -> MutexGuard<'_, Vec<Arc<Slot>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A table was opened; its stage is held.
+    fn keep(&self, slot: &Arc<Slot>, stage: &mut Stage, files: Arc<Sub>, table: &Arc<Table>) {
+        slot.set(stage, Stage::Open(files), Some(table.clone()));
+        slot.touch(self.now.fetch_add(1, Ordering::Relaxed) + 1);
+        self.open_slots().push(slot.clone());
+    }
+
+    /// A table is open no longer; its stage is held.
+    fn forget(&self, slot: &Arc<Slot>) {
+        self.open_slots().retain(|other| !Arc::ptr_eq(other, slot));
+    }
+
+    /// Closes tables that nobody holds, those first that were asked for longest ago, while more is open than the limits
+    /// say.
+    fn evict(&self) {
+        let mut open = self.open_slots().clone();
+        let files = |stage: &Stage| if let Stage::Open(files) = stage { files.open_files() } else { 0 };
+        let mut tables = open.len();
+        let mut mapped: usize = open.iter().filter_map(|slot| Some(files(&*slot.try_stage()?))).sum();
+        open.sort_by_key(|slot| slot.used());
+        for slot in &open {
+            if tables <= self.limits.open_tables && mapped <= self.limits.open_files {
+                return;
+            }
+            // Who holds the stage is at work on the table.
+            let Some(mut stage) = slot.try_stage() else { continue };
+            let its = files(&stage);
+            if slot.close(&mut stage) {
+                self.forget(slot);
+                tables -= 1;
+                mapped = mapped.saturating_sub(its);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+//! A table's place in the engine: closed, open, damaged or gone.
+//!
+//! Whoever opens, closes, creates or drops a table holds its stage's lock, and no other table's, so that others of the same
+//! table wait and those of other tables do not. Who asks for a table that is open takes no lock.
+
+use crate::table::Table;
+use arc_swap::ArcSwapOption;
+use lanewise_storage::Sub;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// What becomes of a table.
+pub(super) enum Stage {
+    /// On disk only.
+    Closed,
+    /// In memory too.
+    Open(Arc<Sub>),
+    /// It cannot be opened, for this reason.
+    Damaged(Arc<str>),
+    /// Not made yet, or dropped.
+    Gone,
+}
+
+/// A table's place.
+pub(super) struct Slot {
+    /// There while the stage is [`Stage::Open`], but for the moment in which it is found out whether somebody holds it.
+    table: ArcSwapOption<Table>,
+    stage: Mutex<Stage>,
+    /// Whether the stage is not [`Stage::Gone`], for those who do not wait.
+    there: AtomicBool,
+    /// When somebody last asked, in openings of tables.
+    used: AtomicU64,
+}
+
+impl Slot {
+    pub(super) fn new(stage: Stage) -> Slot {
+        let there = AtomicBool::new(!matches!(stage, Stage::Gone));
+        Slot { table: ArcSwapOption::empty(), stage: Mutex::new(stage), there, used: AtomicU64::new(0) }
+    }
+
+    /// The table, if it is open.
+    pub(super) fn table(&self, now: u64) -> Option<Arc<Table>> {
+        let table = self.table.load_full()?;
+        self.touch(now);
+        Some(table)
+    }
+
+    pub(super) fn touch(&self, now: u64) {
+        // Relaxed: an order for eviction, of which nothing else depends. Not written in vain: tables that many ask for
+        // would have the line go from core to core.
+        if self.used.load(Ordering::Relaxed) != now {
+            self.used.store(now, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        // Relaxed: whoever asks while it changes may hear either.
+        self.there.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stage, unless somebody is at work on it.
+    pub(super) fn try_stage(&self) -> Option<MutexGuard<'_, Stage>> {
+        match self.stage.try_lock() {
+            Ok(stage) => Some(stage),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// To be called by who holds the stage.
+    pub(super) fn set(&self, stage: &mut Stage, now: Stage, table: Option<Arc<Table>>) {
+        self.there.store(!matches!(now, Stage::Gone), Ordering::Relaxed);
+        *stage = now;
+        self.table.store(table);
+    }
+
+    /// Closes the table unless somebody holds it; whether it is closed. To be called by who holds the stage.
+    pub(super) fn close(&self, stage: &mut Stage) -> bool {
+        let Stage::Open(_) = stage else { return true };
+        // Whoever asks meanwhile comes to wait for the stage; whoever asked before holds it now.
+        let table = self.table.swap(None).expect("an open table is there");
+        match Arc::try_unwrap(table) {
+            Ok(table) => {
+                drop(table);
+                *stage = Stage::Closed;
+                true
+            }
+            Err(held) => {
+                self.table.store(Some(held));
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What filters match in a sealed segment, kept for the next search.
+//!
+//! Which rows a filter matches never changes in a segment, as dead rows are passed over by whoever searches; which vectors
+//! may be results changes as rows die, so that is kept with their number (rows only die). It goes when the
+//! segment goes, and is at most about four bytes for each row, what was used longest ago going first. Nothing is evaluated
+//! under the lock.
+
+use super::bits::Bits;
+use lanewise_index::Filter;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bitmaps of all rows that a segment keeps.
+const BITMAPS: usize = 32;
+/// Bytes that even the smallest segment keeps.
+const BYTES_MIN: usize = 4096;
+
+/// What is kept of a segment.
+pub(super) struct Filters {
+    bytes_max: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// Used last at the end.
+    entries: Vec<Entry>,
+    bytes: usize,
+}
+
+struct Entry {
+    /// The filter as JSON; empty: none.
+    filter: Box<str>,
+    bytes: usize,
+    value: Value,
+}
+
+enum Value {
+    Rows(Bits),
+    Vectors { field: usize, deleted: usize, filter: Filter },
+}
+
+impl Filters {
+    /// Of a segment with so many rows.
+    pub(super) fn new(rows: usize) -> Filters {
+        Filters { bytes_max: BYTES_MIN + BITMAPS * rows.div_ceil(8), kept: Mutex::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rows that `filter` matches, if they are known.
+    pub(super) fn rows(&self, filter: &str) -> Option<Bits> {
+        self.kept().find(filter, |value| match value {
+            Value::Rows(rows) => Some(rows.clone()),
+            Value::Vectors { .. } => None,
+        })
+    }
+
+    pub(super) fn keep_rows(&self, filter: &str, rows: &Bits) {
+        self.keep(filter, rows.bytes(), Value::Rows(rows.clone()));
+    }
+
+    /// The vectors of `field` whose rows `filter` matches and that were alive when `deleted` were not; made by `make` if
+    /// they are not known.
+    pub(super) fn vectors(
+        &self,
+        filter: &str,
+        field: usize,
+        deleted: usize,
+        (vectors, make): (usize, impl FnOnce() -> Filter),
+    ) -> Filter {
+        let known = self.kept().find(filter, |value| match value {
+            Value::Vectors { field: f, deleted: d, filter } if (*f, *d) == (field, deleted) => {
+                Some(filter.clone())
+            }
+            _ => None,
+        });
+        known.unwrap_or_else(|| {
+            let made = make();
+            self.keep(filter, vectors.div_ceil(8), Value::Vectors { field, deleted, filter: made.clone() });
+            made
+        })
+    }
+
+    fn keep(&self, filter: &str, bytes: usize, value: Value) {
+        let bytes = bytes + filter.len() + size_of::<Entry>();
+        if bytes > self.bytes_max {
+            return;
+        }
+        let mut kept = self.kept();
+        // What was made meanwhile, or before rows died.
+        kept.remove(|entry| *entry.filter == *filter && entry.value.is_replaced_by(&value));
+        while kept.bytes + bytes > self.bytes_max {
+            kept.remove_first();
+        }
+        kept.bytes += bytes;
+        kept.entries.push(Entry { filter: filter.into(), bytes, value });
+    }
+}
+
+impl Value {
+    fn is_replaced_by(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Rows(_), Value::Rows(_)) => true,
+            (Value::Vectors { field: a, .. }, Value::Vectors { field: b, .. }) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Kept {
+    fn find<T>(&mut self, filter: &str, of: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        let own = |entry: &Entry| if *entry.filter == *filter { of(&entry.value) } else { None };
+        let (at, found) = self.entries.iter().enumerate().find_map(|(at, entry)| Some((at, own(entry)?)))?;
+        self.entries[at..].rotate_left(1);
+        Some(found)
+    }
+
+    fn remove(&mut self, which: impl Fn(&Entry) -> bool) {
+        if let Some(at) = self.entries.iter().position(which) {
+            self.bytes -= self.entries.remove(at).bytes;
+        }
+    }
+
+    fn remove_first(&mut self) {
+        self.bytes -= self.entries.remove(0).bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows(seed: u32) -> Bits {
+        let mut rows = Bits::default();
+        for row in (0..1000).filter(|row| row % (seed + 2) == 0) {
+            rows.insert(row);
+        }
+        rows
+    }
+
+    proptest! {
+        /// What is known is what was kept, what is kept has a bound, and what was just used is known.
+        #[test]
+        fn what_is_kept_is_right_and_bounded(asked in prop::collection::vec((0u32..90, any::<bool>()), 1..300)) {
+            let filters = Filters::new(1000);
+            for (seed, keep) in asked {
+                let name = seed.to_string();
+                if let Some(known) = filters.rows(&name) {
+                    prop_assert_eq!(known, rows(seed));
+                } else if keep {
+                    filters.keep_rows(&name, &rows(seed));
+                    prop_assert!(filters.rows(&name).is_some());
+                }
+                let kept = filters.kept();
+                prop_assert_eq!(kept.bytes, kept.entries.iter().map(|entry| entry.bytes).sum::<usize>());
+                prop_assert!(kept.bytes <= filters.bytes_max);
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes_first() {
+        let filters = Filters::new(1000);
+        let fits = filters.bytes_max / (rows(0).bytes() + 2 + size_of::<Entry>());
+        for seed in 0..fits as u32 {
+            filters.keep_rows(&format!("{seed:02}"), &rows(seed));
+        }
+        assert!(filters.rows("00").is_some());
+        filters.keep_rows("new", &rows(3));
+        assert!(filters.rows("00").is_some() && filters.rows("01").is_none());
+        // What is larger than all that may be kept is not.
+        let long = "x".repeat(filters.bytes_max);
+        filters.keep_rows(&long, &rows(0));
+        assert!(filters.rows(&long).is_none() && filters.rows("new").is_some());
+    }
+}
