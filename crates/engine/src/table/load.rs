@@ -19,6 +19,7 @@ use super::view::{At, Body, Part};
 use super::write::{ID_BYTES_MAX, WriteError};
 use crate::documents::{DocumentError, Parsed, RunWriter};
 use lanewise_index::{AddError, CreateError, Index, OwnedVectors, Search, Vectors};
+use lanewise_storage::manifest::ReplaceError;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -263,13 +264,15 @@ impl Load<'_> {
         let part = Part::new(&table.mapping, segment, Body::Sealed(sealed), replaced);
         let at = parts.len() - 1;
         parts.insert(at, part);
-        let stale = table.commit(&mut writer, &parts, None)?;
+        let committed = table.commit(&mut writer, &parts, None);
+        // A manifest that may hold names the segment.
+        begun.finished = matches!(committed, Ok(_) | Err(FlushError::Manifest(ReplaceError::Unsure(_))));
+        let stale = committed?;
         // What cannot be undone comes after what may fail.
         let heads =
             heads.into_iter().map(|At { part, row }| At { part: part + usize::from(part >= at), row });
         writer.failed = kill(&mut parts, heads.collect()).err();
         table.show(parts);
-        begun.finished = true;
         drop(writer);
         table.remove_stale(stale);
         Ok(loaded)

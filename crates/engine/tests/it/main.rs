@@ -2,6 +2,7 @@
 
 mod check;
 mod engines;
+mod loads;
 mod pools;
 mod tables;
 mod upkeep;
