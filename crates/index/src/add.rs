@@ -55,6 +55,23 @@ impl Index {
         self.insert(vectors, Some(ids), true, executor, proceed)
     }
 
+    /// Makes room for `count` vectors that will come in several calls: without, memory grows by halves, and is copied.
+    ///
+    /// # Errors
+    /// If there is no memory, there would be more vectors than an index holds, or an earlier change panicked.
+    pub fn reserve(&self, count: usize) -> Result<(), AddError> {
+        let mut writer = self.writer()?;
+        let before = writer.state.space.len();
+        fits(before, count)?;
+        let heights = self.heights(before, count)?;
+        let Writer { state, .. } = &mut *writer;
+        state.space.reserve(count)?;
+        state.graph.reserve(&heights)?;
+        // Views of the memory from before keep it alive.
+        self.publish(&writer);
+        Ok(())
+    }
+
     fn insert(
         &self,
         vectors: Vectors<'_>,

@@ -105,6 +105,19 @@ impl Table {
 }
 
 impl Load<'_> {
+    /// Makes room for so many documents with all their vectors: without, memory grows by halves, and is copied.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn reserve(&mut self, documents: usize) -> Result<(), LoadError> {
+        self.ids.reserve(documents);
+        let schema = self.begun.table.mapping.schema();
+        for ((name, _), (index, _)) in schema.vectors().zip(&self.indexes) {
+            index.reserve(documents).map_err(|error| LoadError::Add { field: name.to_owned(), error })?;
+        }
+        Ok(())
+    }
+
     /// Takes in documents; one large batch is built by more cores than many small ones. A document whose id came before
     /// in this load replaces the earlier one.
     ///

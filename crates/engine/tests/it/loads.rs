@@ -40,6 +40,7 @@ fn vectors_come_beside_documents_or_inside() {
     let table = Table::create(Arc::new(Memory::new()), schema(), resources()).unwrap();
     table.write(vec![put("b", json!({"v": [8, 8]})), put("z", json!({"n": 1}))]);
     let mut load = table.load().unwrap();
+    load.reserve(5).unwrap();
     let beside = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
     let with = |ids: &[&str], w: Value| {
         let mut batch = batch(ids);

@@ -127,3 +127,32 @@ fn a_cancel_at_once_leaves_an_empty_index_that_works() {
     index.add(data.vectors(), None, &Inline, &mut go_on).unwrap();
     assert_eq!(search(&index, &data, 1, 10).len(), 100);
 }
+
+/// Room that was made beforehand is enough for what comes in several calls, which give the same index.
+#[test]
+fn reserved_memory_is_filled_without_growing() {
+    for kind in [Kind::Flat, Kind::Hnsw] {
+        let data = Data::clustered(Dtype::F32, 16, 3000, 91);
+        let in_calls = |reserve: bool| {
+            let index = Index::new(params(Dtype::F32, Metric::L2, 16, kind)).unwrap();
+            let part = |range| {
+                index.add(data.vectors().slice(16, range), None, &Inline, &mut go_on).unwrap();
+            };
+            part(0..500);
+            if reserve {
+                index.reserve(2500).unwrap();
+            }
+            let held = index.owned_bytes();
+            for first in (500..3000).step_by(500) {
+                part(first..first + 500);
+            }
+            assert!(
+                !reserve || index.owned_bytes() == held,
+                "{kind:?}: {held}, then {}",
+                index.owned_bytes()
+            );
+            crate::files::image(&index)
+        };
+        assert!(in_calls(true) == in_calls(false), "{kind:?}");
+    }
+}
