@@ -7,13 +7,14 @@ BIN := $(VENV)/bin
 CACHE ?= .cache
 RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
 
-.PHONY: help demo test bench-compare bench-levels bench-kernels bench-java bench-scheduler sim sim-cachegrind fuzz check tidy fix doctor clean
+.PHONY: help demo test bench-compare bench-bulk bench-levels bench-kernels bench-java bench-scheduler sim sim-cachegrind fuzz check tidy fix doctor clean
 
 help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
 	@echo 'make test    every test of every language'
 	@echo 'make bench-compare  recall against queries a second beside seven libraries, on four data sets (hours)'
 	@echo 'make bench-levels   bit vectors with one instruction set after the other, in segments and in one'
+	@echo 'make bench-bulk     filling a table in bulk or write by write, beside hnswlib and faiss that only build (an hour)'
 	@echo 'make bench-kernels  each kernel beside NumKong, SimSIMD, FAISS, Lucene and the limits of this machine'
 	@echo 'make bench-java     the drop-in for Lucene beside Lucene (JDK 22 or later, Maven)'
 	@echo 'make bench-scheduler  60 graph tables and 15 list tables on this machine: round-robin, stealing, chiplet'
@@ -45,6 +46,10 @@ bench-compare: $(VENV)/.bench
 
 bench-levels: $(VENV)/.lanewise
 	@PYTHONPATH=crates/bench $(BIN)/python -m compare.levels --cache "$(CACHE)" --out bench-out/levels $(BENCH_ARGS)
+
+bench-bulk: $(VENV)/.bench
+	@PYTHONPATH=crates/bench $(BIN)/python -m compare.bulk --cache "$(CACHE)" --out bench-out/bulk \
+	    $(or $(BENCH_ARGS),--page crates/bench/record/bulk.md)
 
 # Arm's instructions are counted where the cross-compiler is (and qemu-aarch64, which the record asks for if need be).
 ARM_CC ?= aarch64-linux-gnu-gcc
