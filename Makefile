@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 CACHE ?= .cache
 RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
 
-.PHONY: help demo test bench-compare bench-bulk bench-levels bench-kernels bench-java bench-scheduler sim sim-cachegrind fuzz check tidy fix doctor clean
+.PHONY: help demo test bench-compare bench-bulk bench-levels bench-kernels bench-java bench-scheduler bench-churn sim sim-cachegrind fuzz reliability check tidy fix doctor clean
 
 help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
@@ -18,9 +18,11 @@ help:
 	@echo 'make bench-kernels  each kernel beside NumKong, SimSIMD, FAISS, Lucene and the limits of this machine'
 	@echo 'make bench-java     the drop-in for Lucene beside Lucene (JDK 22 or later, Maven)'
 	@echo 'make bench-scheduler  60 graph tables and 15 list tables on this machine: round-robin, stealing, chiplet'
+	@echo 'make bench-churn    recall and latencies of a table while a fifth of it is replaced, with merges and without'
 	@echo 'make sim     the policies on simulated machines with many chiplets, as figures (bench-out/sim)'
 	@echo 'make sim-cachegrind  the simulated caches beside those of cachegrind (needs valgrind)'
 	@echo 'make fuzz    hostile files, FUZZ_SECONDS (600) for each of FUZZ_TARGETS; needs nightly Rust and cargo-fuzz'
+	@echo 'make reliability  the long runs of docs/reliability.md: 10,000 kills, 100,000 crash images, ... (hours)'
 	@echo 'make doctor  what this machine has and which kernels run'
 	@echo 'make check   lints, formats, tiers, generated files'
 	@echo 'make fix     formats, regenerates'
@@ -66,6 +68,9 @@ bench-java:
 bench-scheduler:
 	@cargo run -q --release -p lanewise-bench --bin scheduler -- --cache "$(CACHE)/tables" $(BENCH_ARGS)
 
+bench-churn:
+	@cargo run -q --release -p lanewise-bench --bin churn -- --cache "$(CACHE)" $(BENCH_ARGS)
+
 # Searches of 60 graph tables and of 15 list tables of 512 MiB each, built (four minutes on two cores) and recorded once.
 SIM_TRACES := $(CACHE)/traces
 SIM_OUT := bench-out/sim
@@ -85,13 +90,16 @@ sim-cachegrind:
 
 FUZZ := target/fuzz
 FUZZ_SECONDS ?= 600
-FUZZ_TARGETS ?= open log blob manifest
+FUZZ_TARGETS ?= open log blob manifest segment table_log snapshot
 fuzz:
 	@cargo run -q --release --manifest-path fuzz/Cargo.toml --target-dir $(FUZZ) --bin seeds -- $(FUZZ)/corpus
 	@for target in $(FUZZ_TARGETS); do \
 	    cargo +nightly fuzz run -O --target-dir $(FUZZ) $$target $(FUZZ)/corpus/$$target -- \
 	    -max_len=65536 -timeout=30 -rss_limit_mb=3000 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 || exit 1; \
 	done
+
+reliability:
+	@sh scripts/reliability long
 
 doctor:
 	@cargo run -q --release -p lanewise-cli --bin lanewise -- doctor

@@ -1,5 +1,7 @@
 //! Writes small files of every kind into a folder for each fuzz target: what the fuzzer starts from.
 
+mod closed;
+
 use lanewise_index::{Code, Dtype, Index, Inline, Kind, Metric, Params, Vectors};
 use lanewise_storage::blob::BlobWriter;
 use lanewise_storage::log::Log;
@@ -13,13 +15,43 @@ const DIM: usize = 12;
 
 fn main() -> io::Result<()> {
     let folder = PathBuf::from(std::env::args().nth(1).expect("a folder to write into"));
-    for target in ["open", "log", "blob", "manifest"] {
+    for target in ["open", "log", "blob", "manifest", "segment", "table_log", "snapshot"] {
         std::fs::create_dir_all(folder.join(target))?;
     }
     indexes(&folder.join("open"))?;
     logs(&folder.join("log"))?;
     blobs(&folder.join("blob"))?;
-    manifests(&folder.join("manifest"))
+    manifests(&folder.join("manifest"))?;
+    tables(folder)
+}
+
+/// Files of a table's segments, the records of its log, and the manifest of its snapshot.
+fn tables(folder: PathBuf) -> io::Result<()> {
+    let (files, backup) = closed::closed();
+    let ours = |path: &&PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        path.starts_with("segments") && ["rows", "vectors-", "deleted-"].iter().any(|ours| name.starts_with(ours))
+    };
+    for (which, path) in files.keys().filter(ours).enumerate() {
+        let file = Arc::new(files[path].clone());
+        let blob = lanewise_storage::blob::Blob::open(file).expect("a blob");
+        let data = blob.read(0..blob.len()).expect("it is whole");
+        std::fs::write(folder.join("segment").join(which.to_string()), [&[which as u8], data].concat())?;
+    }
+    let mut records: Vec<Vec<u8>> = Vec::new();
+    let go_on = &mut |_: u64, record: &[u8]| {
+        records.push(record.to_vec());
+        ControlFlow::Continue(())
+    };
+    let (identity, from) = closed::log_of(&files);
+    lanewise_storage::log::replay(&closed::memory(&files), Path::new("log"), identity, from, go_on).expect("it is whole");
+    for (i, record) in records.iter().enumerate() {
+        std::fs::write(folder.join("table_log").join(i.to_string()), record)?;
+    }
+    std::fs::write(folder.join("table_log").join("all"), records.join(&b"next record"[..]))?;
+    let manifest = &backup[Path::new("snapshots/s/manifest")];
+    std::fs::write(folder.join("snapshot").join("whole"), [&[0], &manifest[..]].concat())?;
+    std::fs::write(folder.join("snapshot").join("contents"), [&[1], &manifest[32..]].concat())
 }
 
 /// The files of a memory, each behind what the target reads first and joined by what it cuts at.

@@ -9,7 +9,10 @@ mod search;
 pub mod table;
 mod threads;
 
-pub use engine::{Engine, EngineError, Limits, Listed, TableState};
+pub use engine::{
+    Admission, Admitted, Engine, EngineError, InUse, Limits, Listed, MemoryLimit, MemoryLimitError, Purpose,
+    Refusal, TableState, allowed_bytes,
+};
 pub use file::{FileError, open, predict_open, save};
 pub use lanewise_index as index;
 pub use lanewise_kernels as kernels;

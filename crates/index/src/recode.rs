@@ -10,6 +10,7 @@ use crate::executor::Executor;
 use crate::index::{Index, State};
 use crate::listed::Listed;
 use crate::params::{Kind, Params};
+use crate::search::Reader;
 use crate::space::Compare;
 use std::ops::ControlFlow;
 
@@ -21,13 +22,38 @@ impl Index {
     /// If the kind or the metric has no such code, the code cannot order the vectors ([`AddError::Code`]), there is no
     /// memory, or an earlier change panicked.
     pub fn with_code(&self, code: Code, executor: &dyn Executor) -> Result<Index, AddError> {
+        self.copied(None, code, executor)
+    }
+
+    /// An index of what `reader`, which must be this index's own, sees: for whoever needs it as it was before vectors
+    /// were removed. As [`with_code`](Self::with_code) for the rest.
+    ///
+    /// # Errors
+    /// As [`with_code`](Self::with_code).
+    ///
+    /// # Panics
+    /// If vectors were added since.
+    pub fn as_of(&self, reader: &Reader, executor: &dyn Executor) -> Result<Index, AddError> {
+        self.copied(Some(reader), self.params.code, executor)
+    }
+
+    fn copied(
+        &self,
+        reader: Option<&Reader>,
+        code: Code,
+        executor: &dyn Executor,
+    ) -> Result<Index, AddError> {
         let params = Params { code, ..self.params };
         params.check()?;
         let writer = self.writer()?;
         let mut state = writer.state.view(writer.state.space.len(), writer.state.graph.entry);
-        drop(writer);
-        // Links are changed in place.
+        if let Some(reader) = reader {
+            assert!(reader.state().space.len() == state.space.len(), "vectors were added since");
+            state.deleted = reader.state().deleted.clone();
+        }
+        // Links are changed in place, so there must be no writer yet.
         state.graph.own()?;
+        drop(writer);
         (state.coded, state.listed) = (None, None);
         let State { space, coded, listed, .. } = &mut state;
         let made = if params.kind == Kind::Ivf {

@@ -122,7 +122,7 @@ impl Storage for Disk {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Held>> {
         let file = File::options().write(true).create(true).truncate(false).open(self.place(path)?)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(Locked { _file: file })),
+            Ok(()) => Ok(Box::new(Locked { file, process: std::process::id() })),
             Err(TryLockError::WouldBlock) => Err(taken()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -208,10 +208,21 @@ impl Append for Growing {
     }
 }
 
-/// The system ends the lock with the descriptor.
+/// The system ends the lock with the last descriptor, of which a forked child has one too: who took it gives it back
+/// itself, and nobody else does.
 #[derive(Debug)]
 struct Locked {
-    _file: File,
+    file: File,
+    process: u32,
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            // If it fails the lock ends with the descriptor.
+            let _ = self.file.unlock();
+        }
+    }
 }
 
 impl Held for Locked {}

@@ -10,11 +10,16 @@ use super::run::{Run, RunError};
 use super::schema::FieldKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use tantivy::aggregation::agg_req::{self, Aggregation, AggregationVariants};
 use tantivy::aggregation::bucket::{FilterAggregation, QueryBuilder};
 use tantivy::aggregation::intermediate_agg_result::IntermediateAggregationResults;
-use tantivy::aggregation::{AggContextParams, AggregationLimitsGuard, AggregationSegmentCollector};
+use tantivy::aggregation::{
+    AggContextParams, AggregationLimitsGuard, AggregationSegmentCollector, ValueSource, ValueSourceProvider,
+    ValueSourceRegistry,
+};
 use tantivy::collector::SegmentCollector;
+use tantivy::columnar::{Column, ColumnType};
 use tantivy::directory::RamDirectory;
 use tantivy::query::{EmptyQuery, Query as Ready};
 use tantivy::tokenizer::TokenizerManager;
@@ -39,7 +44,7 @@ pub enum AggregationError {
     Failed(TantivyError),
 }
 
-/// The kinds, and what values they take: any, numbers and dates, or dates alone.
+/// The kinds, and what values they take. Figures of dates would be in tantivy's nanoseconds: not offered.
 const KINDS: [(&str, Takes); 13] = [
     ("terms", Takes::Any),
     ("cardinality", Takes::Any),
@@ -69,6 +74,30 @@ pub struct Aggregations {
     asked: agg_req::Aggregations,
     /// Counts the memory of all that is collected for this search.
     context: AggContextParams,
+    /// What no documents give.
+    nothing: Partial,
+}
+
+/// The numbers among a field's values as floats, in every run: by itself tantivy takes bounds of ranges as the run's column
+/// has them, without fractions or signs where that has none, and of several types of values any.
+struct Numbers(String);
+
+impl ValueSourceProvider for Numbers {
+    fn for_segment(
+        &self,
+        reader: &SegmentReader,
+        _: Option<&[ColumnType]>,
+    ) -> tantivy::Result<Option<Box<dyn ValueSource>>> {
+        let numbers = [ColumnType::F64, ColumnType::I64, ColumnType::U64];
+        let all = reader.fast_fields().dynamic_column_handles(&self.0)?;
+        let own = all.into_iter().find(|column| numbers.contains(&column.column_type()));
+        let opened = own.map(|own| Ok::<_, TantivyError>((own.open_u64_lenient()?, own.column_type())));
+        let (column, of) = match opened.transpose()? {
+            Some((Some(column), of)) => (column, of),
+            _ => (Column::build_empty_column(reader.max_doc()), ColumnType::F64),
+        };
+        Ok(Some(Box::new((column, of)).to_f64()))
+    }
 }
 
 /// A filter as tantivy takes it.
@@ -104,15 +133,19 @@ impl Mapping {
     /// # Errors
     /// What is wrong, by name.
     pub fn aggregations(&self, asked: &Map<String, Value>) -> Result<Aggregations, AggregationError> {
-        let asked = self.aggregations_at(asked, "", DEPTH_MAX)?;
+        let mut sources = ValueSourceRegistry::default();
+        let asked = self.aggregations_at(asked, "", DEPTH_MAX, &mut sources)?;
         let limits = AggregationLimitsGuard::new(Some(MEMORY_BYTES_MAX), Some(BUCKETS_MAX));
         let context = AggContextParams::new(limits, TokenizerManager::default());
-        let ready = Aggregations { asked, context };
-        // What tantivy has against it is known before a search begins, also of an empty table.
-        let empty = Run::write(self, Box::new(RamDirectory::create()), std::iter::empty());
+        let context = context.with_value_sources(Arc::new(sources));
+        let nothing = Partial(IntermediateAggregationResults::default());
+        let mut ready = Aggregations { asked, context, nothing };
+        // What tantivy has against it is known before a search begins, also of an empty table. (Of a run without rows its
+        // bitmaps cannot be asked.)
+        let empty = Run::write(self, Box::new(RamDirectory::create()), std::iter::once(None));
         let empty = empty.map_err(|RunError(error)| AggregationError::Failed(error))?;
-        let checked = ready.on(&empty)?.finish()?;
-        ready.answer([checked])?;
+        ready.nothing = ready.on(&empty)?.finish()?;
+        ready.answer([])?;
         Ok(ready)
     }
 
@@ -121,6 +154,7 @@ impl Mapping {
         asked: &Map<String, Value>,
         above: &str,
         left: usize,
+        sources: &mut ValueSourceRegistry,
     ) -> Result<agg_req::Aggregations, AggregationError> {
         let mut ready = agg_req::Aggregations::default();
         for (name, body) in asked {
@@ -134,13 +168,13 @@ impl Mapping {
             for (key, value) in body {
                 if key == "aggs" || key == "aggregations" {
                     let asked = value.as_object().ok_or_else(|| wrong("aggs: give an object"))?;
-                    inner = self.aggregations_at(asked, &format!("{path}>"), left - 1)?;
+                    inner = self.aggregations_at(asked, &format!("{path}>"), left - 1, sources)?;
                 } else if own.replace((key, value)).is_some() {
                     return Err(wrong("give one kind"));
                 }
             }
             let (kind, how) = own.ok_or_else(|| wrong("give its kind, for instance terms"))?;
-            let agg = self.aggregation(&path, kind, how)?;
+            let agg = self.aggregation(&path, kind, how, sources)?;
             ready.insert(name.clone(), Aggregation { agg, sub_aggregation: inner });
         }
         Ok(ready)
@@ -151,6 +185,7 @@ impl Mapping {
         name: &str,
         kind: &str,
         how: &Value,
+        sources: &mut ValueSourceRegistry,
     ) -> Result<AggregationVariants, AggregationError> {
         let wrong = |what: String| AggregationError::Wrong { name: name.to_owned(), what };
         let in_field = |error| AggregationError::Field { name: name.to_owned(), error };
@@ -171,15 +206,22 @@ impl Mapping {
         };
         let (column, of) = self.column(field, "an aggregation").map_err(in_field)?;
         let fits = match (takes, &of) {
-            (Takes::Any, _) | (_, None) | (_, Some(FieldKind::Date)) => true,
+            (Takes::Any, _) | (_, None) => true,
             (Takes::Numbers, Some(of)) => matches!(of, FieldKind::Integer | FieldKind::Float),
-            (Takes::Dates, Some(_)) => false,
+            (Takes::Dates, Some(of)) => *of == FieldKind::Date,
         };
         if !fits {
-            let needs = if *takes == Takes::Dates { "dates" } else { "numbers or dates" };
+            let needs = if *takes == Takes::Dates { "dates" } else { "numbers" };
             return Err(wrong(format!("{kind}: it takes {needs}, and field {field:?} holds none")));
         }
-        how.insert("field".to_owned(), Value::from(column));
+        let own = if *takes == Takes::Numbers && (kind == "range" || of.is_none()) {
+            let name = format!("numbers of {column}");
+            sources.register(&name, Arc::new(Numbers(column)));
+            name
+        } else {
+            column
+        };
+        how.insert("field".to_owned(), Value::from(own));
         if kind == "terms" {
             // Whatever the run's best are: all take part, so that no count is a guess.
             how.remove("shard_size");
@@ -195,6 +237,7 @@ impl Mapping {
 pub struct Collecting(AggregationSegmentCollector);
 
 /// What one run has for the answer.
+#[derive(Clone)]
 pub struct Partial(IntermediateAggregationResults);
 
 impl Aggregations {
@@ -214,13 +257,10 @@ impl Aggregations {
     /// # Errors
     /// If it has too many buckets.
     pub fn answer(&self, partials: impl IntoIterator<Item = Partial>) -> Result<Value, AggregationError> {
-        let mut all = IntermediateAggregationResults::default();
-        for (number, Partial(partial)) in partials.into_iter().enumerate() {
-            if number == 0 {
-                all = partial;
-            } else {
-                all.merge_fruits(partial).map_err(AggregationError::Failed)?;
-            }
+        let mut partials = partials.into_iter();
+        let Partial(mut all) = partials.next().unwrap_or_else(|| self.nothing.clone());
+        for Partial(partial) in partials {
+            all.merge_fruits(partial).map_err(AggregationError::Failed)?;
         }
         let limits = self.context.limits.clone();
         let answer = all.into_final_result(self.asked.clone(), limits).map_err(AggregationError::Failed)?;

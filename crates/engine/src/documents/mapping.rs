@@ -21,6 +21,9 @@ const KEYWORD_BYTES_MAX: usize = 32_766;
 /// The field of what the schema does not name, by whole values.
 pub(super) const RAW: &str = "_raw";
 
+/// Objects and arrays within one another, at most: what the log holds must be read again, at any price.
+const DEPTH_MAX: usize = 64;
+
 /// A schema made ready.
 #[derive(Clone, Debug)]
 pub struct Mapping {
@@ -48,6 +51,10 @@ pub enum DocumentError {
         "field {field:?}: the schema does not name it, and is strict: add it to the schema, or leave it out"
     )]
     Unknown { field: String },
+    #[error(
+        "field {field:?}: objects and arrays within one another are at most {DEPTH_MAX} deep: flatten it"
+    )]
+    Depth { field: String },
     #[error("field {field:?}: a vector of {expected} numbers is expected, this one has {found}")]
     Dim { field: String, expected: usize, found: usize },
     #[error("field {field:?}: it holds one vector, and there are two: inside the document and beside it")]
@@ -135,6 +142,9 @@ impl Mapping {
         document: &Map<String, Value>,
         beside: Vec<(String, OwnedVectors)>,
     ) -> Result<Parsed, DocumentError> {
+        if let Some((field, _)) = document.iter().find(|(_, value)| is_deeper(value, DEPTH_MAX - 1)) {
+            return Err(DocumentError::Depth { field: field.clone() });
+        }
         let vectors = vec![None; self.vectors.len()];
         let mut walk =
             Walk { mapping: self, document: TantivyDocument::default(), names: BTreeSet::new(), vectors };
@@ -171,6 +181,15 @@ impl Mapping {
         document.add_text(self.id, id);
         document.add_bytes(self.source, &source);
         Ok(Parsed { document, vectors, source })
+    }
+}
+
+/// Whether more than `left` objects and arrays lie within one another.
+fn is_deeper(value: &Value, left: usize) -> bool {
+    match value {
+        Value::Array(all) => left == 0 || all.iter().any(|value| is_deeper(value, left - 1)),
+        Value::Object(all) => left == 0 || all.values().any(|value| is_deeper(value, left - 1)),
+        _ => false,
     }
 }
 

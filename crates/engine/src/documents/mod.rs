@@ -10,6 +10,7 @@ mod query;
 mod run;
 mod schema;
 mod settled;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -20,3 +21,4 @@ pub use order::{Cell, Columns, Number, Order, OrderError, Position, Sort, SortBy
 pub use query::{Compiled, Operator, Query, QueryError, Range};
 pub use run::{Run, RunError, RunWriter, Weighed};
 pub use schema::{Analyzer, Dynamic, FieldKind, Schema, SchemaError, VectorField};
+pub use sources::Sources;

@@ -8,10 +8,10 @@ use tantivy::directory::{Directory, OwnedBytes};
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
 use tantivy::indexer::merge_filtered_segments;
 use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Weight};
-use tantivy::schema::{Field, Value};
+use tantivy::schema::{Field, IndexRecordOption, Value};
 use tantivy::store::StoreReader;
 use tantivy::{
-    BitSet, COLLECT_BLOCK_BUFFER_LEN, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher,
+    BitSet, COLLECT_BLOCK_BUFFER_LEN, DocSet, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher,
     SegmentReader, SingleSegmentIndexWriter, TERMINATED, TantivyDocument, TantivyError, Term,
 };
 
@@ -152,9 +152,26 @@ impl Run {
     /// # Errors
     /// If it cannot be read.
     pub fn source(&self, row: u32) -> Result<Vec<u8>, RunError> {
-        let document: TantivyDocument = self.store.get(row)?;
-        let bytes = document.get_first(self.source).and_then(|value| value.as_bytes().map(<[u8]>::to_vec));
-        Ok(bytes.unwrap_or_default())
+        source_of(&self.store, self.source, row)
+    }
+
+    /// Gives `each` the ids of all rows that have one, with their rows, by id.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn ids(&self, mapping: &Mapping, mut each: impl FnMut(&[u8], u32)) -> Result<(), RunError> {
+        let index = self.segment().inverted_index(mapping.id)?;
+        let mut terms = index.terms().stream().map_err(TantivyError::from)?;
+        while terms.advance() {
+            let mut rows = index
+                .read_postings_from_terminfo(terms.value(), IndexRecordOption::Basic)
+                .map_err(TantivyError::from)?;
+            while rows.doc() != TERMINATED {
+                each(terms.key(), rows.doc());
+                rows.advance();
+            }
+        }
+        Ok(())
     }
 
     /// Gives the rows that a query finds, ascending, until `stop` says so, which is asked every few hundred rows.
@@ -167,6 +184,10 @@ impl Run {
         stop: &dyn Fn() -> bool,
         found: &mut dyn FnMut(u32),
     ) -> Result<(), RunError> {
+        // tantivy 0.27 cannot ask bitmaps of no rows for the first.
+        if self.rows() == 0 {
+            return Ok(());
+        }
         let mut rows = query.0.scorer(self.segment(), 1.0)?;
         let mut block = [0; COLLECT_BLOCK_BUFFER_LEN];
         for blocks in 0_usize.. {
@@ -189,6 +210,9 @@ impl Run {
         stop: &dyn Fn() -> bool,
         found: &mut dyn FnMut(u32, f32),
     ) -> Result<(), RunError> {
+        if self.rows() == 0 {
+            return Ok(());
+        }
         let mut rows = query.0.scorer(self.segment(), 1.0)?;
         let (mut row, mut asked) = (rows.doc(), 0_usize);
         while row != TERMINATED {
@@ -208,8 +232,18 @@ impl Run {
     /// # Errors
     /// If they cannot be read.
     pub fn best(&self, query: &Weighed, found: &mut dyn FnMut(u32, f32) -> f32) -> Result<(), RunError> {
+        if self.rows() == 0 {
+            return Ok(());
+        }
         Ok(query.0.for_each_pruning(f32::MIN, self.segment(), found)?)
     }
+}
+
+/// The document in `row` of a store.
+pub(super) fn source_of(store: &StoreReader, source: Field, row: u32) -> Result<Vec<u8>, RunError> {
+    let document: TantivyDocument = store.get(row)?;
+    let bytes = document.get_first(source).and_then(|value| value.as_bytes().map(<[u8]>::to_vec));
+    Ok(bytes.unwrap_or_default())
 }
 
 impl std::fmt::Debug for Run {

@@ -345,6 +345,22 @@ fn a_phrase_that_must_not_be() {
     assert_eq!(found(&mapping, &run, &query), [0, 2]);
 }
 
+/// A merge of dead rows alone leaves a run without rows, which tantivy's own bitmaps cannot be asked about.
+#[test]
+fn a_run_without_rows_is_asked_in_vain() {
+    let mapping = mapping();
+    let run = run(&mapping, &[]);
+    for query in [
+        Query::Prefix { field: "k".to_owned(), value: "a".to_owned() },
+        Query::Terms { field: "k".to_owned(), values: vec![json!("a"), json!("b")] },
+    ] {
+        assert_eq!(found(&mapping, &run, &query), Vec::<u32>::new());
+        let weighed = mapping.compile(&query).unwrap().weigh(&[&run], true).unwrap().unwrap();
+        run.scores(&weighed, &|| false, &mut |row, _| panic!("row {row}")).unwrap();
+        run.best(&weighed, &mut |row, _| panic!("row {row}")).unwrap();
+    }
+}
+
 #[test]
 fn dates_and_limits_of_queries() {
     let mapping = mapping();

@@ -5,51 +5,61 @@
 //! damaged is put aside by its name, and the others serve (`quarantine.rs`); tables come and go as a whole, whenever the
 //! machine stops (`catalog.rs`).
 
+mod admission;
 mod catalog;
+mod memory_limit;
 mod name;
 mod quarantine;
 mod slot;
 
 use crate::documents::Schema;
-use crate::table::{OpenError, Resources, Table};
+use crate::table::{OpenError, Resources, Table, Upkeep, Watched};
+pub use admission::{Admission, Admitted, InUse, Purpose, Refusal};
 use arc_swap::ArcSwap;
 use catalog::{Catalog, NotMade};
 use lanewise_storage::{Disk, Storage, Sub};
+pub use memory_limit::{MemoryLimit, MemoryLimitError, allowed_bytes};
 use slot::{Slot, Stage};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How much is kept open for tables that nobody holds.
+/// How much is kept open for tables that nobody holds, and who looks after those that are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Tables. Each has two files open for writing, which the system counts (`ulimit -n`).
     pub open_tables: usize,
     /// Files of their segments, a memory map each, which Linux counts (`vm.max_map_count`, 65,530 if nobody changed it).
     pub open_files: usize,
+    /// Threads that seal and merge, one table each at a time.
+    pub builders: NonZeroUsize,
 }
 
 impl Default for Limits {
-    /// 256 tables, 16,384 files.
+    /// 256 tables, 16,384 files, one builder.
     fn default() -> Self {
-        Limits { open_tables: 256, open_files: 16_384 }
+        Limits { open_tables: 256, open_files: 16_384, builders: NonZeroUsize::MIN }
     }
 }
 
 /// Tables by name. All methods may be called from any thread.
 pub struct Engine {
-    catalog: Catalog,
-    resources: Resources,
-    limits: Limits,
     /// Replaced as a whole: who asks for a table that is open waits for nobody.
     slots: ArcSwap<BTreeMap<Arc<str>, Arc<Slot>>>,
     /// Those that may be open.
     open: Mutex<Vec<Arc<Slot>>>,
     /// Openings so far.
     now: AtomicU64,
+    resources: Resources,
+    limits: Limits,
+    // After the tables that it looks after.
+    upkeep: Upkeep,
+    // Last: others may open the folder then.
+    catalog: Catalog,
 }
 
 /// A table's name, and how it is.
@@ -105,7 +115,8 @@ pub enum EngineError {
 }
 
 impl Engine {
-    /// Opens the tables below `storage`'s root; a folder without any becomes an engine's. None is opened yet.
+    /// Opens the tables below `storage`'s root; a folder without any becomes an engine's. None is opened yet. Starts
+    /// the threads that look after open tables.
     ///
     /// # Errors
     /// If another engine has the folder open, or the system fails.
@@ -121,7 +132,10 @@ impl Engine {
         let (catalog, names) = opened?;
         let slots = names.into_iter().map(|name| (name.into(), Arc::new(Slot::new(Stage::Closed))));
         let slots = ArcSwap::from_pointee(slots.collect());
-        Ok(Engine { catalog, resources, limits, slots, open: Mutex::default(), now: AtomicU64::new(1) })
+        let upkeep = Upkeep::start(limits.builders, resources.threads)
+            .map_err(|error| EngineError::Io { what: "no threads for the upkeep of tables", error })?;
+        let (open, now) = (Mutex::default(), AtomicU64::new(1));
+        Ok(Engine { slots, open, now, resources, limits, upkeep, catalog })
     }
 
     /// As [`open`](Self::open), in a folder of the operating system's, which is made if it is missing.
@@ -135,11 +149,16 @@ impl Engine {
         Engine::open(Arc::new(storage), resources, limits)
     }
 
+    /// Who says what memory may be taken.
+    pub fn admission(&self) -> &Arc<Admission> {
+        &self.resources.admission
+    }
+
     /// Makes a table: when it returns, the table is on disk. It is open as long as somebody holds it, and perhaps longer.
     ///
     /// # Errors
     /// If the name is none for a table or taken, the schema is wrong, or the system fails.
-    pub fn create(&self, name: &str, schema: Schema) -> Result<Arc<Table>, EngineError> {
+    pub fn create(&self, name: &str, schema: Schema) -> Result<Arc<Watched>, EngineError> {
         if let Some(what) = name::wrong(name) {
             return Err(EngineError::Name { name: name.to_owned(), what });
         }
@@ -152,7 +171,7 @@ impl Engine {
         let made = self.catalog.create(name, |files| Table::create(files, schema, self.resources.clone()));
         match made {
             Ok((table, files)) => {
-                let table = Arc::new(table);
+                let table = Arc::new(self.upkeep.watch(table));
                 self.keep(&slot, &mut stage, files, &table);
                 drop(stage);
                 self.evict();
@@ -178,7 +197,7 @@ impl Engine {
     /// # Errors
     /// If there is no such table, it is damaged (then it is put aside), or the system fails (then it is tried again when
     /// somebody asks again).
-    pub fn table(&self, name: &str) -> Result<Arc<Table>, EngineError> {
+    pub fn table(&self, name: &str) -> Result<Arc<Watched>, EngineError> {
         let slot = self.slot(name)?;
         // Relaxed: an order for eviction.
         match slot.table(self.now.load(Ordering::Relaxed)) {
@@ -191,11 +210,11 @@ impl Engine {
     ///
     /// # Errors
     /// As [`table`](Self::table).
-    pub fn retry(&self, name: &str) -> Result<Arc<Table>, EngineError> {
+    pub fn retry(&self, name: &str) -> Result<Arc<Watched>, EngineError> {
         self.open_table(name, &self.slot(name)?, true)
     }
 
-    fn open_table(&self, name: &str, slot: &Arc<Slot>, again: bool) -> Result<Arc<Table>, EngineError> {
+    fn open_table(&self, name: &str, slot: &Arc<Slot>, again: bool) -> Result<Arc<Watched>, EngineError> {
         let mut stage = slot.stage();
         match &*stage {
             Stage::Gone => return Err(EngineError::Missing { name: name.to_owned() }),
@@ -214,7 +233,7 @@ impl Engine {
         let files = Arc::new(files);
         match Table::open(files.clone(), self.resources.clone()) {
             Ok(table) => {
-                let table = Arc::new(table);
+                let table = Arc::new(self.upkeep.watch(table));
                 self.keep(slot, &mut stage, files, &table);
                 drop(stage);
                 self.evict();
@@ -324,7 +343,7 @@ impl Engine {
     }
 
     /// A table was opened; its stage is held.
-    fn keep(&self, slot: &Arc<Slot>, stage: &mut Stage, files: Arc<Sub>, table: &Arc<Table>) {
+    fn keep(&self, slot: &Arc<Slot>, stage: &mut Stage, files: Arc<Sub>, table: &Arc<Watched>) {
         slot.set(stage, Stage::Open(files), Some(table.clone()));
         slot.touch(self.now.fetch_add(1, Ordering::Relaxed) + 1);
         self.open_slots().push(slot.clone());

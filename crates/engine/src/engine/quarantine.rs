@@ -29,6 +29,8 @@ pub(super) fn may_pass(error: &OpenError) -> bool {
         OpenError::Write { error: WriteError::Add { error, .. }, .. } => {
             matches!(**error, AddError::Memory(_) | AddError::Limit { .. })
         }
+        // Rows could not be taken out of the head's indexes: nothing on disk is at fault.
+        OpenError::Write { error: WriteError::Failed { .. }, .. } => true,
         _ => false,
     }
 }

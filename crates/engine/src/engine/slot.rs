@@ -3,7 +3,7 @@
 //! Whoever opens, closes, creates or drops a table holds its stage's lock, and no other table's, so that others of the same
 //! table wait and those of other tables do not. Who asks for a table that is open takes no lock.
 
-use crate::table::Table;
+use crate::table::Watched;
 use arc_swap::ArcSwapOption;
 use lanewise_storage::Sub;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub(super) enum Stage {
 /// A table's place.
 pub(super) struct Slot {
     /// There while the stage is [`Stage::Open`], but for the moment in which it is found out whether somebody holds it.
-    table: ArcSwapOption<Table>,
+    table: ArcSwapOption<Watched>,
     stage: Mutex<Stage>,
     /// Whether the stage is not [`Stage::Gone`], for those who do not wait.
     there: AtomicBool,
@@ -39,7 +39,7 @@ impl Slot {
     }
 
     /// The table, if it is open.
-    pub(super) fn table(&self, now: u64) -> Option<Arc<Table>> {
+    pub(super) fn table(&self, now: u64) -> Option<Arc<Watched>> {
         let table = self.table.load_full()?;
         self.touch(now);
         Some(table)
@@ -76,7 +76,7 @@ impl Slot {
     }
 
     /// To be called by who holds the stage.
-    pub(super) fn set(&self, stage: &mut Stage, now: Stage, table: Option<Arc<Table>>) {
+    pub(super) fn set(&self, stage: &mut Stage, now: Stage, table: Option<Arc<Watched>>) {
         self.there.store(!matches!(now, Stage::Gone), Ordering::Relaxed);
         *stage = now;
         self.table.store(table);

@@ -7,9 +7,10 @@
 use super::append::Appended;
 use super::lookup::{Lookup, hash};
 use super::op;
+use crate::Threads;
 use crate::documents::{Mapping, Parsed, Run, RunError};
 use arc_swap::ArcSwap;
-use lanewise_index::{Code, CreateError, Index, Params, Reader, RemoveError};
+use lanewise_index::{AddError, Code, CreateError, Index, Params, Reader, RemoveError};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use tantivy::directory::RamDirectory;
@@ -97,6 +98,15 @@ impl Head {
     /// Shows the indexes as they are now.
     pub(super) fn refresh(&mut self) {
         self.vectors.iter_mut().for_each(|vectors| vectors.reader = vectors.index.reader());
+    }
+
+    /// The same with indexes of its own, which hold what died since this copy was made; nobody may have added rows.
+    pub(super) fn as_of(&self, threads: &Threads) -> Result<Head, AddError> {
+        let mut head = self.clone();
+        for of in &mut head.vectors {
+            of.index = Arc::new(of.index.as_of(&of.reader, threads)?);
+        }
+        Ok(head)
     }
 
     /// Rows of the id, alive or not, oldest first.

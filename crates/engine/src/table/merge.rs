@@ -8,16 +8,26 @@ use super::bits::Bits;
 use super::effort::Effort;
 use super::indexes::{add_coded, coded};
 use super::merge_policy::{Candidate, MergePolicy};
+use super::need;
 use super::rows::Written;
 use super::seal::FlushError;
 use super::segment::{self, Merged, Sealed, SegmentError, SegmentId, folder};
 use super::table::Table;
 use super::view::{Body, Part};
-use lanewise_index::{AddError, Index, OwnedVectors};
+use crate::Purpose;
+use lanewise_index::{AddError, Executor, Index, OwnedVectors};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
+/// How long a merge waits for memory; who looks after tables tries again.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// A segment's indexes are kept if no more than one in so many of its rows died.
 const KEPT_SHARE: usize = 3;
+
+/// Whether a merge keeps the indexes of this part, its first.
+fn is_kept(first: &Part) -> bool {
+    first.deleted.count() * KEPT_SHARE <= first.rows()
+}
 
 impl Table {
     /// Merges once, if the policy asks for it: the new segment and those it replaces. Sealed segments only.
@@ -71,6 +81,30 @@ impl Table {
         self.merge_these(&smallest, effort).map(|_| ())
     }
 
+    /// The most memory that making one segment of all that are sealed takes besides what is held already, bytes.
+    ///
+    /// # Errors
+    /// If they have more vectors than an index may have.
+    pub fn predict_merge(&self) -> Result<u64, FlushError> {
+        let view = self.view();
+        let mut sources: Vec<&Part> =
+            view.parts.iter().filter(|part| matches!(part.body, Body::Sealed(_))).collect();
+        sources.sort_by_key(|part| std::cmp::Reverse(part.live()));
+        let Some(first) = sources.first() else { return Ok(0) };
+        let need = self.merge_need(&sources, &Effort::of(self.resources.threads));
+        need.map_err(|error| FlushError::Segment { segment: first.segment, error })
+    }
+
+    fn merge_need(&self, sources: &[&Part], effort: &Effort<'_>) -> Result<u64, SegmentError> {
+        let first = sources[0];
+        let kept = (0..self.mapping.schema().vectors().count()).map(|field| {
+            let kept = is_kept(first).then(|| segment::open_index(&*self.storage, first.segment, field));
+            kept.transpose()
+        });
+        let kept = kept.collect::<Result<Vec<_>, _>>()?;
+        Ok(need::merge(&self.mapping, sources, &kept, effort.threads.workers())?)
+    }
+
     /// The sealed segments by size.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         let view = self.view();
@@ -93,11 +127,15 @@ impl Table {
             self.remove_all(&sources);
             return Ok(segment);
         }
+        let bytes = self.merge_need(&sources, effort);
+        let bytes = bytes.map_err(|error| FlushError::Segment { segment, error })?;
+        let admitted = self.resources.admission.admit_later(Purpose::Merge, bytes, PATIENCE)?;
         let merged = self.merged(segment, &sources, effort).map_err(|error| {
             // Best effort: what is left is removed when the table is opened.
             let _ = segment::remove(&*self.storage, segment);
             FlushError::Segment { segment, error }
         })?;
+        drop(admitted);
         self.replace(segment, Some(Arc::new(merged)), &sources)?;
         self.remove_all(&sources);
         Ok(segment)
@@ -152,7 +190,7 @@ impl Table {
         let (_, params) = self.mapping.schema().vectors().nth(field).expect("a field of the schema");
         let path = folder(sources[0].segment).join(format!("vectors-{field}"));
         let failed = |what: String| SegmentError::Damaged { path: path.clone(), what };
-        let keep = sources[0].deleted.count() * KEPT_SHARE <= sources[0].rows();
+        let keep = is_kept(sources[0]);
         let mut index = if keep {
             segment::open_index(&*self.storage, sources[0].segment, field)?
         } else {

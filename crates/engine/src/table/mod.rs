@@ -9,6 +9,7 @@
 mod append;
 mod apply;
 mod bits;
+mod check;
 mod directory;
 mod effort;
 mod filters;
@@ -18,13 +19,16 @@ mod load;
 mod lookup;
 mod merge;
 mod merge_policy;
+mod need;
 mod op;
 mod open;
+mod repair;
 mod rows;
 mod seal;
 mod search;
 mod segment;
 mod settings;
+mod snapshot;
 mod state;
 #[expect(clippy::module_inception, reason = "the type that the module is about")]
 mod table;
@@ -32,11 +36,13 @@ mod upkeep;
 mod view;
 mod write;
 
+pub use check::{Affected, CheckError, Effect, Finding, Progress, Report, Severity, check};
 pub use effort::Effort;
 pub use load::{Batch, Load, LoadError};
 pub use merge_policy::{Candidate, MergePolicy};
 pub use op::RecordError;
 pub use open::OpenError;
+pub use repair::{Repair, RepairError, repair};
 pub use seal::FlushError;
 pub use search::{
     Answer, Concurrent, DocumentProfile, FilterProfile, Fusion, Hit, Nearest, Normalization, Profile,
@@ -44,6 +50,7 @@ pub use search::{
 };
 pub use segment::{SegmentError, SegmentId};
 pub use settings::{Durability, Settings, SettingsError};
+pub use snapshot::{NamedSnapshot, Repository, Snapshot, SnapshotError, decode_snapshot};
 pub use state::StateError;
 pub use table::{Document, Resources, SegmentInfo, Table};
 pub use upkeep::{Upkeep, Watched};

@@ -56,7 +56,7 @@ pub enum OpenError {
 }
 
 /// Numbers that nobody else draws.
-fn unique() -> u64 {
+pub(super) fn unique() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 

@@ -3,12 +3,14 @@
 use super::bits::Bits;
 use super::effort::Effort;
 use super::head::Head;
+use super::need;
 use super::segment::{self, Sealed, SegmentError, SegmentId, folder};
 use super::settings::{Settings, SettingsError};
 use super::state::Listed;
 use super::table::{Table, Writer};
 use super::view::{Body, Part, View};
-use lanewise_index::CreateError;
+use crate::{Purpose, Refusal};
+use lanewise_index::{CreateError, Executor};
 use lanewise_storage::Fault;
 use lanewise_storage::fault::planted;
 use lanewise_storage::log::AppendError;
@@ -36,6 +38,8 @@ pub enum FlushError {
     OldLog(io::Error),
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
 }
 
 impl Table {
@@ -54,6 +58,9 @@ impl Table {
     /// As [`flush`](Self::flush), and if the effort ends before it is done.
     pub fn flush_with(&self, effort: &Effort<'_>) -> Result<(), FlushError> {
         let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before anything changes: whoever is refused tries again, and nothing should pile up.
+        let bytes = self.predict_flush_with(effort)?;
+        let _admitted = self.resources.admission.admit(Purpose::Seal, bytes)?;
         let through = match self.freeze()? {
             Some(through) => through,
             None => return Ok(()),
@@ -86,10 +93,33 @@ impl Table {
         self.log.drop_through(through).map(|_| ()).map_err(FlushError::OldLog)
     }
 
+    /// The most memory that [`flush`](Self::flush) takes besides what is held already, bytes.
+    ///
+    /// # Errors
+    /// If the head has more vectors than an index may have.
+    pub fn predict_flush(&self) -> Result<u64, FlushError> {
+        self.predict_flush_with(&Effort::of(self.resources.threads))
+    }
+
+    fn predict_flush_with(&self, effort: &Effort<'_>) -> Result<u64, FlushError> {
+        let view = self.view();
+        let heads = view.parts.iter().filter(|part| matches!(part.body, Body::Head(_)) && part.rows() > 0);
+        // One after the other.
+        let mut needs = heads.map(|head| {
+            let need = need::seal(&self.mapping, head, effort.threads.workers());
+            need.map_err(|error| FlushError::Segment { segment: head.segment, error: error.into() })
+        });
+        needs.try_fold(0, |most, need| Ok(most.max(need?)))
+    }
+
     /// Puts a new head behind the present one, if that holds anything; the last record that the others hold. `None` if
     /// the manifest says all there is.
     fn freeze(&self) -> Result<Option<u64>, FlushError> {
-        let mut writer = self.writer();
+        self.freeze_as(&mut self.writer())
+    }
+
+    /// As `freeze`, of whoever holds the writer.
+    pub(super) fn freeze_as(&self, writer: &mut Writer) -> Result<Option<u64>, FlushError> {
         if let Some(why) = &writer.failed {
             return Err(FlushError::Failed { why: why.clone() });
         }

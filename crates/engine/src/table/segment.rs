@@ -149,7 +149,7 @@ pub(super) fn deleted(segment: SegmentId, generation: u64) -> PathBuf {
     folder(segment).join(format!("deleted-{generation}"))
 }
 
-fn vectors(dir: &Path, field: usize) -> PathBuf {
+pub(super) fn vectors(dir: &Path, field: usize) -> PathBuf {
     dir.join(format!("vectors-{field}"))
 }
 

@@ -11,6 +11,8 @@ use std::path::Path;
 /// The version of a table's files that this program writes.
 const VERSION: u32 = 1;
 const PATH: &str = "manifest";
+/// The same, for repairs.
+const COPY: &str = "manifest.copy";
 
 /// A table's durable state, as JSON in the manifest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,12 +62,16 @@ impl State {
 
     /// With its generation.
     pub(super) fn read(storage: &dyn Storage) -> Result<(State, u64), StateError> {
+        State::read_at(storage, Path::new(PATH))
+    }
+
+    fn read_at(storage: &dyn Storage, path: &Path) -> Result<(State, u64), StateError> {
         /// Of any version.
         #[derive(Deserialize)]
         struct Any {
             version: u32,
         }
-        let manifest = manifest::read(storage, Path::new(PATH))?;
+        let manifest = manifest::read(storage, path)?;
         let Any { version } = serde_json::from_slice(&manifest.contents).map_err(StateError::Json)?;
         if version > VERSION {
             return Err(StateError::Version(version));
@@ -81,6 +87,17 @@ impl State {
         generation: u64,
     ) -> Result<u64, manifest::ReplaceError> {
         let json = serde_json::to_vec(self).expect("a state is JSON");
-        manifest::replace(storage, Path::new(PATH), generation, &json)
+        let replaced = manifest::replace(storage, Path::new(PATH), generation, &json)?;
+        // What the state before names is removed only after this: a copy that is one behind is right too. An older one
+        // must not be there.
+        if manifest::replace(storage, Path::new(COPY), generation, &json).is_err() {
+            let _ = storage.remove(Path::new(COPY));
+        }
+        Ok(replaced)
+    }
+
+    /// The manifest's copy, which is the same or one behind; `None` if it cannot be read.
+    pub(super) fn read_copy(storage: &dyn Storage) -> Option<(State, u64)> {
+        State::read_at(storage, Path::new(COPY)).ok()
     }
 }

@@ -7,7 +7,7 @@ use super::settings::Settings;
 use super::state::State;
 use super::view::{Body, Part, View};
 use crate::documents::{Mapping, RunError, Schema};
-use crate::{Pool, Threads};
+use crate::{Admission, Pool, Threads};
 use arc_swap::ArcSwap;
 use lanewise_storage::log::{Log, Poisoned};
 use lanewise_storage::{Held, Storage};
@@ -22,6 +22,8 @@ pub struct Resources {
     pub threads: Threads,
     /// Who searches.
     pub pool: Arc<Pool>,
+    /// Who says what memory may be taken.
+    pub admission: Arc<Admission>,
 }
 
 /// Documents with their vectors. All methods may be called from any thread; readers never wait for writers.

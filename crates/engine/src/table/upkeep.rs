@@ -49,6 +49,7 @@ struct Entry {
     /// Whoever works on it should stop.
     leave: Arc<AtomicBool>,
     busy: bool,
+    syncing: bool,
     due: bool,
     /// How long its log has held something, and something that is not synced, milliseconds.
     unflushed: u64,
@@ -106,6 +107,7 @@ impl Upkeep {
             table: table.clone(),
             leave: Arc::default(),
             busy: false,
+            syncing: false,
             due: false,
             unflushed: 0,
             unsynced: 0,
@@ -135,13 +137,16 @@ impl Drop for Watched {
         let mut tables = self.shared.lock();
         let is_this = |entry: &Entry| Arc::ptr_eq(&entry.table, &self.table);
         while let Some(at) = tables.iter().position(is_this) {
-            if tables[at].busy {
+            if tables[at].busy || tables[at].syncing {
                 tables[at].leave.store(true, Ordering::Release);
                 tables = self.shared.done.wait(tables).unwrap_or_else(PoisonError::into_inner);
             } else {
                 tables.swap_remove(at);
             }
         }
+        drop(tables);
+        // Nobody does it later. A failure ends the log, and what is not on disk was never promised to be.
+        let _ = self.table.sync();
     }
 }
 
@@ -165,6 +170,7 @@ impl Shared {
             let mut unsynced = Vec::new();
             for entry in tables.iter_mut() {
                 if entry.count() {
+                    entry.syncing = true;
                     unsynced.push(entry.table.clone());
                 }
             }
@@ -176,6 +182,8 @@ impl Shared {
                 // A failure ends the log, which the next write says.
                 unsynced.into_iter().for_each(|table| drop(table.sync()));
                 tables = self.lock();
+                tables.iter_mut().for_each(|entry| entry.syncing = false);
+                self.done.notify_all();
             }
         }
     }

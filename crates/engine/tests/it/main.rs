@@ -1,10 +1,18 @@
 //! Black-box tests: threads that run everything once, files that are whole or not there.
 
+mod admission;
 mod check;
+mod checks;
 mod engines;
+mod histories;
 mod loads;
 mod pools;
+mod searches;
+mod sequential;
+mod snapshots;
 mod tables;
+#[path = "../token/mod.rs"]
+mod token;
 mod upkeep;
 
 use lanewise_engine::index::{Executor, Index, Inline, Kind, Params, Search, Vectors};

@@ -3,11 +3,13 @@
 use crate::check::{
     Model, crashes, delete, differs, flips, history, object, open, put, random_write, resources, schema,
 };
+use lanewise_engine::allowed;
 use lanewise_engine::index::OwnedVectors;
 use lanewise_engine::table::{Nearest, OpenError, Outcome, Request, Table, When, Write};
 use lanewise_storage::{Call, Failure, Faulty, Memory, Rng, Storage};
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 #[test]
 fn a_table_is_its_model_through_flushes_merges_and_restarts() {
@@ -17,15 +19,27 @@ fn a_table_is_its_model_through_flushes_merges_and_restarts() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "histories side by side")]
 fn nothing_acknowledged_is_lost_by_any_crash() {
     let wanted: usize =
         std::env::var("LANEWISE_CRASHES").map_or(2000, |n| n.parse().expect("a number of crashes"));
-    let (mut done, mut seed) = (0, 0);
-    while done < wanted {
-        done += crashes(seed).unwrap();
-        seed += 1;
-    }
-    println!("{done} crashes of {seed} histories");
+    let (done, seed) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let of_long_runs = (wanted / 20).max(5000);
+    std::thread::scope(|scope| {
+        for _ in 0..allowed().get() {
+            scope.spawn(|| {
+                // Relaxed: they are only counted.
+                while done.load(Ordering::Relaxed) < wanted {
+                    let more = crashes(seed.fetch_add(1, Ordering::Relaxed)).unwrap();
+                    let before = done.fetch_add(more, Ordering::Relaxed);
+                    if before / of_long_runs < (before + more) / of_long_runs {
+                        println!("{} crashes", before + more);
+                    }
+                }
+            });
+        }
+    });
+    println!("{done:?} crashes of {seed:?} histories");
 }
 
 #[test]
@@ -122,12 +136,12 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
 fn writes_and_searches_go_on_while_segments_are_made() {
     let memory = Memory::new();
     let table = Table::create(Arc::new(memory.clone()), schema(), resources()).unwrap();
-    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = AtomicBool::new(false);
     let mut model = Model::new();
     std::thread::scope(|scope| {
         let merging = scope.spawn(|| {
             let mut merges = 0;
-            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            while !done.load(Ordering::Relaxed) {
                 table.flush().unwrap();
                 table.force_merge(1).unwrap();
                 merges += 1;
@@ -141,7 +155,7 @@ fn writes_and_searches_go_on_while_segments_are_made() {
             table.write(writes).into_iter().for_each(|written| drop(written.unwrap()));
             assert_eq!(differs(&table, &model), None);
         }
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        done.store(true, Ordering::Relaxed);
         assert!(merging.join().unwrap() > 5);
     });
     drop(table);
@@ -274,4 +288,28 @@ fn a_code_never_refuses_a_write() {
             assert_eq!(table.search(&request, None).unwrap().hits[0].id, i.to_string(), "{field}");
         }
     }
+}
+
+/// A document that could not be read again from the log would keep the table from opening.
+#[test]
+fn documents_are_only_so_deep() {
+    let memory = Memory::new();
+    let table = Table::create(Arc::new(memory.clone()), schema(), resources()).unwrap();
+    let deep = |levels: usize| {
+        (1..levels).fold(
+            json!([1]),
+            |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({"a": inner}) },
+        )
+    };
+    table.write(vec![put("fine", json!({"x": deep(63)}))]).remove(0).unwrap();
+    for levels in [64, 127, 500] {
+        let error = table.write(vec![put("deep", json!({"x": deep(levels)}))]).remove(0).unwrap_err();
+        assert!(error.to_string().starts_with("field \"x\": objects and arrays"), "{error}");
+    }
+    drop(table);
+    let table = open(Arc::new(memory));
+    assert_eq!(table.len(), 1);
+    table.flush().unwrap();
+    let expected = serde_json::to_vec(&json!({"x": deep(63)})).unwrap();
+    assert_eq!(table.get("fine").unwrap().unwrap().source, expected);
 }

@@ -208,6 +208,11 @@ fn a_code_can_be_given_later() {
         assert!(image(&plain) == before);
         let exact = search(&plain, &queries, 10, 1500);
         assert!(recall(&search(&given, &queries, 10, 200), &exact) >= 0.95, "{kind:?} {code:?}");
+        // As it was before some of it died.
+        let reader = plain.reader();
+        plain.remove(&[7, 9]).unwrap();
+        assert!(image(&plain) != before && image(&plain.as_of(&reader, &Inline).unwrap()) == before);
+        let plain = plain.as_of(&reader, &Inline).unwrap();
         // Links, rows and lists of one are not the other's.
         given.remove(&[3, 5]).unwrap();
         given.repair(&Inline, &mut |_, _| ControlFlow::Continue(())).unwrap();

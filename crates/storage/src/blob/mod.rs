@@ -97,6 +97,12 @@ impl Blob {
         self.data == 0
     }
 
+    /// The checksums of all blocks, and the footer: what follows the data in the file. Blobs with the same end have the same
+    /// data, but for one in 2³² of the blocks that differ.
+    pub fn end(&self) -> &[u8] {
+        &(*self.file).as_ref()[self.data..]
+    }
+
     /// The data in `range`, after checking those blocks of it that were never checked.
     ///
     /// # Errors

@@ -1,8 +1,9 @@
 //! What can be had of a damaged file of the log: a single flipped bit set right, records that are good by themselves.
 
-use super::format::{ALIGN, HEADER, Header, PREFIX, Record};
+use super::format::{ALIGN, HEADER, Header, PREFIX, Record, encode};
 use crate::checksum::{Crc, u32_at};
 use crate::mend::{Flipped, flipped};
+use std::ops::RangeInclusive;
 
 /// The bytes of the log's file `number` with the bits set right that are wrong in them, one in the header and one in each
 /// record at most; `None` if nothing is wrong, or not that. An `identity` is that of the log, where it is known.
@@ -71,9 +72,9 @@ fn set_right(file: &mut [u8], at: usize, next: u64, seed: &Crc) -> bool {
     tried(file, bit)
 }
 
-/// Gives `each` the sequence number and the payload of every record in a file of the log that is good by itself, whatever
-/// lies between them. Nothing if its header is damaged.
-pub fn survivors(bytes: &[u8], each: &mut dyn FnMut(u64, &[u8])) {
+/// Gives `each` the place, the sequence number and the payload of every record in a file of the log that is good by itself,
+/// whatever lies between them. Nothing if its header is damaged.
+pub fn survivors(bytes: &[u8], each: &mut dyn FnMut(usize, u64, &[u8])) {
     let Ok(header) = Header::decode(bytes) else { return };
     let seed = header.seed();
     // As in a replay: a file made to look like records everywhere must not take for ever.
@@ -91,10 +92,34 @@ pub fn survivors(bytes: &[u8], each: &mut dyn FnMut(u64, &[u8])) {
             continue;
         }
         if let Some(payload) = record.payload {
-            each(record.sequence, payload);
+            each(at, record.sequence, payload);
         }
         at = record.end;
     }
+}
+
+/// The file `number` of the log with this `identity`, made of what is `kept` of it (nothing: a new one), and a record of
+/// `payload` for each of `numbers`, which are those that come next: so that none of them is given again.
+pub fn go_on(
+    kept: &[u8],
+    number: u64,
+    identity: u64,
+    numbers: RangeInclusive<u64>,
+    payload: &[u8],
+) -> Vec<u8> {
+    let (header, mut file) = match Header::decode(kept) {
+        Ok(header) => (header, kept.to_vec()),
+        Err(_) => {
+            let header = Header { number, first: *numbers.start(), identity };
+            (header, header.encode().to_vec())
+        }
+    };
+    let (seed, mut record) = (header.seed(), Vec::new());
+    for sequence in numbers {
+        encode(&mut record, &seed, sequence, HEADER as u64, Some(payload));
+        file.extend_from_slice(&record);
+    }
+    file
 }
 
 /// Whose log a file is, and the number of its first record, if its header is right.
@@ -128,8 +153,11 @@ mod tests {
         let path = Path::new("log-0000000000000001");
         let file = (*memory.open(path).unwrap()).as_ref().to_vec();
         assert_eq!(mend(&file, 1, Some(9)), None);
-        let mut numbers = Vec::new();
-        survivors(&file, &mut |number, _| numbers.push(number));
+        let (mut numbers, mut third) = (Vec::new(), 0);
+        survivors(&file, &mut |at, number, _| {
+            numbers.push(number);
+            third = at;
+        });
         assert_eq!((numbers, header(&file)), (vec![1, 2, 3], Some((9, 1))));
         let mut untouched = 0;
         for bit in 0..8 * file.len() {
@@ -144,5 +172,17 @@ mod tests {
         assert_eq!(untouched, 8 * file.len());
         assert!(replay(&memory, Path::new(""), 9, 1, go_on).is_ok());
         assert_eq!(mend(&file, 2, Some(9)), None);
+        // What goes on behind two records, or behind none, reads on.
+        for (kept, first) in [(&file[..third], 3), (&[][..], 1)] {
+            let memory = Memory::new();
+            memory.create(path).unwrap().append(&super::go_on(kept, 1, 9, first..=5, b"spent")).unwrap();
+            let mut spent = Vec::new();
+            let each = &mut |number: u64, record: &[u8]| {
+                spent.extend((record == b"spent").then_some(number));
+                ControlFlow::Continue(())
+            };
+            assert_eq!(replay(&memory, Path::new(""), 9, 1, each).unwrap().next, 6);
+            assert!(spent.into_iter().eq(first..=5));
+        }
     }
 }

@@ -17,7 +17,7 @@ mod replay;
 mod writer;
 
 pub use format::RECORD_BYTES_MAX;
-pub use mend::{header, mend, number, survivors};
+pub use mend::{go_on, header, mend, number, survivors};
 pub use replay::{ReplayError, Replayed, Torn, replay};
 use std::io;
 use std::sync::Arc;

@@ -103,7 +103,7 @@ pub(super) fn collect(
 ) -> Result<Collected, SearchTableError> {
     let mut all = Collected::default();
     for &(start, ref run) in runs {
-        if !stop() {
+        if run.rows() > 0 && !stop() {
             collect_run((number, part), (start, run), source, filter, wanted, stop, &mut all)?;
         }
     }

@@ -80,6 +80,11 @@ impl<'a> Ready<'a> {
         }
     }
 
+    /// Whether the vectors that are nearest, by their distance, are all there is to know: no documents are looked at.
+    pub(super) fn is_ranking(&self) -> bool {
+        self.alone().is_some() && self.order.is_by_score() && self.aggregations.is_none()
+    }
+
     /// What is shown of a score among sort values, and the score of what is shown.
     pub(super) fn shown(&self, score: f32) -> f32 {
         // Without the sign of zero.

@@ -7,7 +7,7 @@ use lanewise_engine::scheduler::{Layout, Options, Workers};
 use lanewise_engine::table::{
     Answer, Batch, Concurrent, Effort, MergePolicy, Nearest, Request, Resources, Table, When, Write,
 };
-use lanewise_engine::{Pool, Threads};
+use lanewise_engine::{Admission, MemoryLimit, Pool, Threads};
 use lanewise_storage::{Faulty, Kind, Memory, Rng, Storage};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -39,7 +39,8 @@ pub(crate) fn resources() -> Resources {
         let workers = Workers::Unbound(Layout::new(&[1, 1]));
         Arc::new(Pool::start(Options { workers, ..Options::default() }).unwrap())
     });
-    Resources { threads: Threads::new(NonZeroUsize::new(1)), pool: POOL.clone() }
+    let admission = Admission::new(MemoryLimit::Unlimited, NonZeroUsize::MIN);
+    Resources { threads: Threads::new(NonZeroUsize::new(1)), pool: POOL.clone(), admission }
 }
 
 pub(crate) fn object(value: Value) -> Map<String, Value> {
@@ -288,7 +289,7 @@ pub(crate) fn crashes(seed: u64) -> Checked {
 }
 
 /// All files of a storage, with what they hold.
-fn files(storage: &dyn Storage, dir: &Path, all: &mut Vec<(PathBuf, Vec<u8>)>) {
+pub(crate) fn files(storage: &dyn Storage, dir: &Path, all: &mut Vec<(PathBuf, Vec<u8>)>) {
     for entry in storage.list(dir).unwrap() {
         let path = dir.join(&entry.name);
         match entry.kind {

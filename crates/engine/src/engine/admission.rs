@@ -1,0 +1,276 @@
+//! Memory that is asked for before it is taken: what would exceed the limit is refused with the numbers, never killed.
+//!
+//! Every use says how many bytes it will take at most, and gets an [`Admitted`], which gives them back when it goes. The sum
+//! is one number that only grows where it stays within the limit. Uses that nobody waits for may wait in a queue, first
+//! come, first served, which is bounded too.
+
+use super::memory_limit::MemoryLimit;
+use std::collections::VecDeque;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What memory is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Purpose {
+    /// Opening a table, and having it open.
+    Open,
+    /// Taking in documents, and holding them until they are sealed.
+    Write,
+    /// Making a segment of a head.
+    Seal,
+    /// Making one segment of several.
+    Merge,
+    /// Answering.
+    Search,
+}
+
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Purpose; 5] =
+        [Purpose::Open, Purpose::Write, Purpose::Seal, Purpose::Merge, Purpose::Search];
+
+    /// Its name, as errors and figures have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Open => "open",
+            Purpose::Write => "write",
+            Purpose::Seal => "seal",
+            Purpose::Merge => "merge",
+            Purpose::Search => "search",
+        }
+    }
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Bytes in use by purpose, in the order of [`Purpose::ALL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InUse(pub [u64; Purpose::ALL.len()]);
+
+impl InUse {
+    /// All together.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+impl fmt::Display for InUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each = Purpose::ALL.iter().zip(self.0).filter(|(_, bytes)| *bytes > 0);
+        let each: Vec<String> = each.map(|(purpose, bytes)| format!("{purpose} {bytes}")).collect();
+        f.write_str(if each.is_empty() { "none" } else { "" })?;
+        f.write_str(&each.join(", "))
+    }
+}
+
+/// Why memory was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum Refusal {
+    #[error(
+        "{purpose} needs {asked} bytes, and of circuit_breaker.limit={limit} are in use {} ({in_use}): ask again later, close tables, or raise the limit",
+        in_use.total()
+    )]
+    Limit { purpose: Purpose, asked: u64, limit: u64, in_use: InUse },
+    #[error("{purpose} needs {asked} bytes, and {waiting} wait for memory already: ask again later")]
+    Queue { purpose: Purpose, asked: u64, waiting: usize },
+    #[error("{purpose} waited in vain for {asked} bytes: ask again later, or raise circuit_breaker.limit")]
+    Waited { purpose: Purpose, asked: u64 },
+}
+
+/// Who says what may be taken.
+#[derive(Debug)]
+pub struct Admission {
+    limit: AtomicU64,
+    total: AtomicU64,
+    /// By purpose: figures for people.
+    by: [AtomicU64; Purpose::ALL.len()],
+    /// Tickets of those that wait, in order.
+    queue: Mutex<Queue>,
+    /// How many wait, for those who give back.
+    waiting: AtomicUsize,
+    freed: Condvar,
+    waiting_max: NonZeroUsize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    next: u64,
+    tickets: VecDeque<u64>,
+}
+
+/// Who may wait for memory, usually.
+const WAITING_MAX: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+
+impl Admission {
+    /// Within the usual share of the memory that there is ([`MemoryLimit::default`]); 64 may wait.
+    pub fn usual() -> Arc<Admission> {
+        Admission::new(MemoryLimit::default(), WAITING_MAX)
+    }
+
+    /// Within `limit`; so many may wait.
+    pub fn new(limit: MemoryLimit, waiting_max: NonZeroUsize) -> Arc<Admission> {
+        Arc::new(Admission {
+            limit: AtomicU64::new(limit.bytes()),
+            total: AtomicU64::new(0),
+            by: Default::default(),
+            queue: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            freed: Condvar::new(),
+            waiting_max,
+        })
+    }
+
+    /// The limit, bytes.
+    pub fn limit(&self) -> u64 {
+        // Relaxed: whoever asks while it changes may go by either.
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit. What is in use already stays.
+    pub fn set_limit(&self, limit: MemoryLimit) {
+        self.limit.store(limit.bytes(), Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Bytes in use by purpose.
+    pub fn in_use(&self) -> InUse {
+        // Relaxed: figures, each by itself.
+        InUse(std::array::from_fn(|at| self.by[at].load(Ordering::Relaxed)))
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    /// `bytes` for `purpose`, at once or not at all.
+    ///
+    /// # Errors
+    /// If that would exceed the limit.
+    pub fn admit(self: &Arc<Self>, purpose: Purpose, bytes: u64) -> Result<Admitted, Refusal> {
+        self.take(purpose, bytes)?;
+        Ok(Admitted { admission: self.clone(), purpose, bytes })
+    }
+
+    /// As [`admit`](Self::admit), waiting for its turn and until there is room, for `timeout` at most.
+    ///
+    /// # Errors
+    /// If there never will be room, too many wait already, or it was in vain.
+    pub fn admit_later(
+        self: &Arc<Self>,
+        purpose: Purpose,
+        bytes: u64,
+        timeout: Duration,
+    ) -> Result<Admitted, Refusal> {
+        let limit = self.limit();
+        if bytes > limit {
+            return Err(Refusal::Limit { purpose, asked: bytes, limit, in_use: self.in_use() });
+        }
+        // Whoever waits already comes first.
+        if self.waiting() == 0
+            && let Ok(admitted) = self.admit(purpose, bytes)
+        {
+            return Ok(admitted);
+        }
+        let mut queue = self.queue();
+        if queue.tickets.len() >= self.waiting_max.get() {
+            return Err(Refusal::Queue { purpose, asked: bytes, waiting: queue.tickets.len() });
+        }
+        let ticket = queue.next;
+        queue.next += 1;
+        queue.tickets.push_back(ticket);
+        // Before the next look at the total: whoever gives back after it sees that somebody waits, and wakes us.
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut taken = false;
+        let refused = |queue: &mut Queue| {
+            taken = queue.tickets.front() == Some(&ticket) && self.take(purpose, bytes).is_ok();
+            !taken
+        };
+        let (mut queue, _) =
+            self.freed.wait_timeout_while(queue, timeout, refused).unwrap_or_else(PoisonError::into_inner);
+        queue.tickets.retain(|&other| other != ticket);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        drop(queue);
+        // The next in the queue may have been waiting for this one only.
+        self.freed.notify_all();
+        if !taken {
+            return Err(Refusal::Waited { purpose, asked: bytes });
+        }
+        Ok(Admitted { admission: self.clone(), purpose, bytes })
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, purpose: Purpose, bytes: u64) -> Result<(), Refusal> {
+        let limit = self.limit();
+        let fits = |total: u64| total.checked_add(bytes).filter(|&total| total <= limit);
+        // Nothing is published by it but the number, which is one atomic: its order with `waiting` alone counts.
+        if self.total.fetch_update(Ordering::SeqCst, Ordering::Relaxed, fits).is_err() {
+            return Err(Refusal::Limit { purpose, asked: bytes, limit, in_use: self.in_use() });
+        }
+        self.by[purpose as usize].fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Counts bytes that are there already, limit or not.
+    fn count(&self, purpose: Purpose, bytes: u64) {
+        self.total.fetch_add(bytes, Ordering::SeqCst);
+        self.by[purpose as usize].fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn give(&self, purpose: Purpose, bytes: u64) {
+        self.by[purpose as usize].fetch_sub(bytes, Ordering::Relaxed);
+        self.total.fetch_sub(bytes, Ordering::SeqCst);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            // Whoever waits has not looked yet, or waits on the condition by now.
+            drop(self.queue());
+            self.freed.notify_all();
+        }
+    }
+}
+
+/// Memory that may be taken, until this goes.
+#[derive(Debug)]
+#[must_use = "the memory is given back when it is dropped"]
+pub struct Admitted {
+    admission: Arc<Admission>,
+    purpose: Purpose,
+    bytes: u64,
+}
+
+impl Admitted {
+    /// How many bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Makes it what is really held, more or less than what was asked for: what is there already cannot be refused.
+    pub fn settle(&mut self, bytes: u64) {
+        if bytes > self.bytes {
+            self.admission.count(self.purpose, bytes - self.bytes);
+        } else if bytes < self.bytes {
+            self.admission.give(self.purpose, self.bytes - bytes);
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.settle(0);
+    }
+}

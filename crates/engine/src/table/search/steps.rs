@@ -1,0 +1,363 @@
+//! The steps of a search: filters, vectors, passes over documents, each a task of the pool for each segment.
+
+use super::super::bits::Bits;
+use super::super::view::{At, Body, Part, View};
+use super::collect::{self, Collected, Found, Source, Wanted, collect};
+use super::profile::{DocumentProfile, FilterProfile, SegmentProfile, VectorProfile, plan};
+use super::ready::Ready;
+use super::request::Fusion;
+use super::{SearchTableError, Total, fusion, score};
+use crate::documents::{Order, Partial, Position, Run, Weighed};
+use crate::pool::{Found as Near, Pending, Pool};
+use lanewise_index::Search;
+use lanewise_scheduler::{Failure, MappingId, Trip};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Documents by how well they fit, best first; of equals the lesser id.
+type Ranking = Vec<(At, f32)>;
+
+/// Vector searches under way: cancelled when nobody waits for them any more.
+struct Waiting(Vec<((usize, usize), Pending)>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|(_, pending)| pending.cancel());
+    }
+}
+
+/// A search under way.
+pub(super) struct Searching<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) view: &'a View,
+    /// By segment; none if no documents are looked at.
+    pub(super) runs: Vec<Arc<Vec<(u32, Run)>>>,
+    /// By the scheduler's clock.
+    pub(super) until: Option<Duration>,
+    /// Whether segments are searched at the same time.
+    pub(super) together: bool,
+    /// By segment.
+    pub(super) profiles: Vec<SegmentProfile>,
+}
+
+impl Searching<'_> {
+    /// The first documents in order, how many match, and what they give to aggregations.
+    pub(super) fn run(
+        &mut self,
+        ready: &Ready<'_>,
+    ) -> Result<(Vec<Found>, Total, Vec<Partial>), SearchTableError> {
+        let filters = self.filters(ready)?;
+        let all: Vec<&Run> = self.runs.iter().flat_map(|runs| runs.iter().map(|(_, run)| run)).collect();
+        let weighed = ready.query.as_ref().map(|query| query.weigh(&all, true)).transpose()?.flatten();
+        let wanted = Wanted {
+            order: &ready.order,
+            after: ready.after.as_ref(),
+            hits: ready.hits,
+            aggregations: ready.aggregations.as_ref(),
+            noted: false,
+            pruned: false,
+        };
+        if ready.probes.is_empty() {
+            let by_score = ready.order.is_by_score() && ready.aggregations.is_none();
+            let wanted = Wanted { pruned: by_score && !ready.request.exact_total, ..wanted };
+            let source = |_: usize| match (&ready.query, &weighed) {
+                (None, _) => Some(Source::All),
+                // Without runs there are no documents, either.
+                (Some(_), weighed) => weighed.as_ref().map(Source::Query),
+            };
+            let collected = self.pass(&filters, source, &wanted)?;
+            return Ok(together(&wanted, collected));
+        }
+        let mut rankings = Vec::new();
+        let mut noted = vec![Bits::default(); self.view.parts.len()];
+        if ready.query.is_some() {
+            rankings.push(self.ranked(ready, &filters, weighed.as_ref(), &mut noted)?);
+        }
+        rankings.extend(self.nearest(ready, &filters)?);
+        if ready.is_ranking()
+            && let [ranking] = &rankings[..]
+        {
+            return Ok(self.page(ready, ranking));
+        }
+        for &(At { part, row }, _) in rankings.iter().flatten() {
+            noted[part].insert(row);
+        }
+        let scores: BTreeMap<At, f32> = match &rankings[..] {
+            [ranking] => ranking.iter().copied().collect(),
+            rankings => fusion::fuse(&ready.request.fusion, rankings),
+        };
+        let source = |number: usize| {
+            let rows = &noted[number];
+            (rows.count() > 0).then_some(Source::Set { rows, scores: &scores })
+        };
+        let collected = self.pass(&filters, source, &wanted)?;
+        Ok(together(&wanted, collected))
+    }
+
+    /// The time that is left.
+    fn left(&self) -> Result<Option<Duration>, Failure> {
+        let Some(until) = self.until else { return Ok(None) };
+        let left = until.saturating_sub(self.pool.scheduler().elapsed());
+        if left.is_zero() { Err(Failure::DeadlineExceeded) } else { Ok(Some(left)) }
+    }
+
+    /// Runs `task` on the pool for each of the segments; also says which it was, and how it went. When one fails the others
+    /// are cancelled.
+    fn on_pool<T: Send>(
+        &self,
+        parts: impl Iterator<Item = usize>,
+        task: impl Fn(usize, &dyn Fn() -> bool) -> Result<T, SearchTableError> + Sync,
+    ) -> Result<Vec<(usize, T, Trip)>, SearchTableError> {
+        let (task, view) = (&task, self.view);
+        self.pool.scheduler().scope(|scope| {
+            let (mut tickets, mut done, mut failed) = (Vec::new(), Vec::new(), None);
+            let mut parts = parts.peekable();
+            while failed.is_none() && (parts.peek().is_some() || !tickets.is_empty()) {
+                if let Some(number) = parts.next() {
+                    let id = MappingId::table(view.parts[number].documents.0);
+                    let run = move |_: &mut _, context: &lanewise_scheduler::Context<'_>| {
+                        // What it reads is not known: tantivy does not say.
+                        (task(number, &|| context.stopped()), 0)
+                    };
+                    let submitted = self.left().map_err(SearchTableError::from);
+                    match submitted.and_then(|left| Ok(scope.submit(id, left, run)?)) {
+                        Ok(ticket) => tickets.push((number, ticket)),
+                        Err(error) => failed = Some(error),
+                    }
+                    if failed.is_none() && self.together && parts.peek().is_some() {
+                        continue;
+                    }
+                }
+                for (number, ticket) in tickets.drain(..) {
+                    if failed.is_some() {
+                        ticket.cancel();
+                        continue;
+                    }
+                    match ticket.wait().map_err(SearchTableError::from) {
+                        Ok(answer) => match answer.value {
+                            Ok(value) => done.push((number, value, answer.trip)),
+                            Err(error) => failed = Some(error),
+                        },
+                        Err(error) => failed = Some(error),
+                    }
+                }
+            }
+            match failed {
+                Some(error) => Err(error),
+                None => Ok(done),
+            }
+        })
+    }
+
+    /// The rows of each segment that the filter finds, dead ones among them; nothing if there is no filter.
+    fn filters(&mut self, ready: &Ready<'_>) -> Result<Option<Filtered>, SearchTableError> {
+        let Some((json, filter)) = &ready.filter else { return Ok(None) };
+        let view = self.view;
+        let known = |part: &Part| match &part.body {
+            Body::Sealed(sealed) => sealed.filters.rows(json),
+            Body::Head(_) => None,
+        };
+        let mut rows: Vec<Option<Bits>> = view.parts.iter().map(known).collect();
+        for (profile, known) in self.profiles.iter_mut().zip(&rows) {
+            profile.filter =
+                known.as_ref().map(|rows| FilterProfile { rows: rows.count(), cached: true, task: None });
+        }
+        let all: Vec<&Run> = self.runs.iter().flat_map(|runs| runs.iter().map(|(_, run)| run)).collect();
+        if let Some(weighed) = filter.weigh(&all, false)? {
+            let unknown = (0..rows.len()).filter(|&number| rows[number].is_none());
+            let runs = &self.runs;
+            let evaluated = self.on_pool(unknown.collect::<Vec<_>>().into_iter(), |number, stop| {
+                let mut found = Bits::default();
+                for (start, run) in runs[number].iter() {
+                    run.matches(&weighed, stop, &mut |row| {
+                        found.insert(start + row);
+                    })?;
+                }
+                Ok(found)
+            })?;
+            for (number, found, trip) in evaluated {
+                if let Body::Sealed(sealed) = &view.parts[number].body {
+                    sealed.filters.keep_rows(json, &found);
+                }
+                let task = Some(trip.into());
+                self.profiles[number].filter =
+                    Some(FilterProfile { rows: found.count(), cached: false, task });
+                rows[number] = Some(found);
+            }
+        }
+        let rows = rows.into_iter().map(Option::unwrap_or_default).collect();
+        Ok(Some(Filtered { json: json.clone(), rows }))
+    }
+
+    /// The nearest of each vector that is looked for, of all segments.
+    fn nearest(
+        &mut self,
+        ready: &Ready<'_>,
+        filters: &Option<Filtered>,
+    ) -> Result<Vec<Ranking>, SearchTableError> {
+        let view = self.view;
+        let mut rankings: Vec<Ranking> = vec![Ranking::new(); ready.probes.len()];
+        let mut waiting = Waiting(Vec::new());
+        for (ranking, probe) in ready.probes.iter().enumerate() {
+            for (number, part) in view.parts.iter().enumerate() {
+                let reader = part.reader(probe.field);
+                let rows = filters.as_ref().map(|of| (&*of.json, &of.rows[number]));
+                if reader.is_empty() || rows.is_some_and(|(_, rows)| rows.count() == 0) {
+                    continue;
+                }
+                let filter = part.filter(probe.field, rows);
+                if filter.as_ref().is_some_and(|filter| filter.matches() == 0) {
+                    continue;
+                }
+                let how = Search { filter: filter.as_ref(), ..probe.how };
+                let (table, vector) = (part.tables[probe.field], probe.vector.as_vectors());
+                let pending = self.pool.search(table, reader, vector, &how, self.left()?)?;
+                waiting.0.push(((ranking, number), pending));
+                if !self.together {
+                    self.take(ready, &mut waiting, &mut rankings)?;
+                }
+            }
+        }
+        self.take(ready, &mut waiting, &mut rankings)?;
+        for (ranking, probe) in rankings.iter_mut().zip(&ready.probes) {
+            sort(view, ranking);
+            ranking.truncate(probe.how.k);
+        }
+        Ok(rankings)
+    }
+
+    /// Waits for the searches under way.
+    fn take(
+        &mut self,
+        ready: &Ready<'_>,
+        waiting: &mut Waiting,
+        rankings: &mut [Ranking],
+    ) -> Result<(), SearchTableError> {
+        while let Some(((ranking, number), pending)) = waiting.0.pop() {
+            let probe = &ready.probes[ranking];
+            let Near { neighbors, counts, trip } = pending.wait()?;
+            let part = &self.view.parts[number];
+            for (id, distance) in neighbors.ids.into_iter().zip(neighbors.distances) {
+                // By OpenSearch's score where it is fused with others; alone by distance, of which no digit is lost.
+                let rank = match ready.alone() {
+                    Some(_) => ready.shown(distance),
+                    None => score(probe.metric, distance),
+                };
+                let row = part.row_of(probe.field, id);
+                rankings[ranking].extend(row.map(|row| (At { part: number, row }, rank)));
+            }
+            self.profiles[number].vectors.push(VectorProfile {
+                field: probe.name.to_owned(),
+                plan: plan(&counts),
+                visited: counts.distances,
+                hops: counts.hops,
+                bytes: counts.bytes,
+                task: trip.into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// A pass over the documents of all segments for which `source` says what matches.
+    fn pass<'s>(
+        &mut self,
+        filters: &Option<Filtered>,
+        source: impl Fn(usize) -> Option<Source<'s>>,
+        wanted: &Wanted<'_>,
+    ) -> Result<Vec<Collected>, SearchTableError> {
+        let (view, runs) = (self.view, &self.runs);
+        let rows = |number: usize| filters.as_ref().map(|of| &of.rows[number]);
+        let sources: BTreeMap<usize, Source<'s>> = (0..view.parts.len())
+            .filter(|&number| view.parts[number].live() > 0 && rows(number).is_none_or(|r| r.count() > 0))
+            .filter_map(|number| Some((number, source(number)?)))
+            .collect();
+        let parts = sources.keys().copied();
+        let collected = self.on_pool(parts, |number, stop| {
+            let (part, source) = (&view.parts[number], &sources[&number]);
+            collect((number, part), &runs[number], source, rows(number), wanted, stop)
+        })?;
+        let mut all = Vec::new();
+        for (number, collected, trip) in collected {
+            let documents = &mut self.profiles[number].documents;
+            documents.push(DocumentProfile { found: collected.count, task: trip.into() });
+            all.push(collected);
+        }
+        Ok(all)
+    }
+
+    /// The best of what the query finds; `noted` gets all of it.
+    fn ranked(
+        &mut self,
+        ready: &Ready<'_>,
+        filters: &Option<Filtered>,
+        weighed: Option<&Weighed>,
+        noted: &mut [Bits],
+    ) -> Result<Ranking, SearchTableError> {
+        let (Fusion::Rrf { window, .. } | Fusion::ArithmeticMean { window, .. }) = &ready.request.fusion;
+        let order = Order::by_score();
+        let rows = self.view.parts.iter().map(Part::rows).sum();
+        let wanted = Wanted {
+            order: &order,
+            after: None,
+            hits: (*window).min(rows),
+            aggregations: None,
+            noted: true,
+            pruned: false,
+        };
+        let collected = self.pass(filters, |_| weighed.map(Source::Query), &wanted)?;
+        let mut ranking = Ranking::new();
+        for Collected { hits, noted: rows, .. } in collected {
+            if let Some(Found { at, .. }) = hits.first() {
+                noted[at.part] = rows;
+            }
+            ranking.extend(hits.into_iter().map(|Found { at, score, .. }| (at, score)));
+        }
+        sort(self.view, &mut ranking);
+        ranking.truncate(wanted.hits);
+        Ok(ranking)
+    }
+
+    /// The hits of a ranking that is all there is.
+    fn page(&self, ready: &Ready<'_>, ranking: &Ranking) -> (Vec<Found>, Total, Vec<Partial>) {
+        let found = |&(at, score): &(At, f32)| {
+            let id = self.view.parts[at.part].id(at.row).to_owned();
+            Found { at, score, position: Position::of_score(score, id) }
+        };
+        let after = |found: &Found| {
+            ready
+                .after
+                .as_ref()
+                .is_none_or(|after| collect::compare(&ready.order, &found.position, after).is_gt())
+        };
+        let hits = ranking.iter().map(found).filter(after).take(ready.hits).collect();
+        (hits, Total { value: ranking.len() as u64, exact: true }, Vec::new())
+    }
+}
+
+/// What a filter finds.
+struct Filtered {
+    /// The filter.
+    json: String,
+    /// By segment.
+    rows: Vec<Bits>,
+}
+
+fn sort(view: &View, ranking: &mut Ranking) {
+    let id = |at: &At| view.parts[at.part].id(at.row);
+    ranking.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| id(&a.0).cmp(id(&b.0))));
+}
+
+/// What all segments have.
+fn together(wanted: &Wanted<'_>, collected: Vec<Collected>) -> (Vec<Found>, Total, Vec<Partial>) {
+    let (mut hits, mut value, mut partials) = (Vec::new(), 0, Vec::new());
+    for mut one in collected {
+        value += one.count;
+        hits.append(&mut one.hits);
+        partials.append(&mut one.partials);
+    }
+    collect::first(wanted.order, &mut hits, wanted.hits);
+    // Nothing is passed over before there are as many as are wanted.
+    let exact = !wanted.pruned || value < wanted.hits as u64;
+    (hits, Total { value, exact }, partials)
+}
