@@ -1,4 +1,5 @@
-//! The command line: `demo`, `doctor`, `build`, `calibrate`, `search`, `bench`, `sim`.
+//! The command line: `demo`, `doctor`, `build`, `calibrate`, `search`, `bench`, `sim`; of tables
+//! `check`, `repair`, `snapshot`, `restore`, `snapshots`.
 //!
 //! Results go to standard output, progress and notes to standard error. An error is one line, `error: …`, that names the
 //! argument and the remedy. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted. A reader that goes away
@@ -8,6 +9,7 @@ mod arguments;
 mod bench;
 mod build;
 mod calibrate;
+mod check;
 mod demo;
 mod doctor;
 mod failure;
@@ -17,8 +19,11 @@ mod measured;
 mod numbers;
 mod output;
 mod progress;
+mod repair;
+mod restore;
 mod search;
 mod sim;
+mod snapshot;
 mod table;
 
 use clap::{CommandFactory, Parser};
@@ -43,6 +48,11 @@ enum Command {
     Search(search::Search),
     Bench(bench::Bench),
     Sim(sim::Sim),
+    Check(check::Check),
+    Repair(repair::Repair),
+    Snapshot(snapshot::Snapshot),
+    Snapshots(snapshot::Snapshots),
+    Restore(restore::Restore),
 }
 
 /// Runs the program with its arguments, the first of which is its own name. The exit code.
@@ -59,6 +69,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Search(search) => search.run(&mut out),
         Command::Bench(bench) => bench.run(&mut out),
         Command::Sim(sim) => sim.run(&mut out),
+        Command::Check(check) => check.run(&mut out),
+        Command::Repair(repair) => repair.run(&mut out),
+        Command::Snapshot(snapshot) => snapshot.run(&mut out),
+        Command::Snapshots(snapshots) => snapshots.run(&mut out),
+        Command::Restore(restore) => restore.run(&mut out),
     });
     // What was found before a failure is shown before its message.
     let flushed = out.flush().map_err(Failure::from);

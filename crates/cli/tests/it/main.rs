@@ -9,6 +9,7 @@ mod doctor;
 mod limits;
 mod search;
 mod sim;
+mod tables;
 
 use lanewise_bench::dataset::{self, Elements, Matrix};
 use lanewise_bench::generate::mixture;
