@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 type Given<'a, 'py> = &'a Bound<'py, PyAny>;
 
@@ -74,6 +75,10 @@ pub(crate) fn per_group(given: Given<'_, '_>) -> PyResult<NonZeroUsize> {
     positive("per_group", given)
 }
 
+pub(crate) fn segments(given: Given<'_, '_>) -> PyResult<NonZeroUsize> {
+    positive("segments", given)
+}
+
 pub(crate) fn page_size(given: Given<'_, '_>) -> PyResult<NonZeroUsize> {
     positive("page_size", given)
 }
@@ -105,6 +110,16 @@ pub(crate) fn window(given: Given<'_, '_>) -> PyResult<usize> {
         "window",
         format!("window={window} is not between 1 and 1000000: 1000 is usual"),
     ))
+}
+
+/// Seconds; `None`: no end.
+pub(crate) fn timeout(given: Given<'_, '_>) -> PyResult<Option<Duration>> {
+    let Some(seconds) = number("timeout", given)? else { return Ok(None) };
+    let timeout = Duration::try_from_secs_f64(f64::from(seconds)).map(Some);
+    timeout.map_err(|_| {
+        let message = format!("timeout={seconds} is no number of seconds: 0.05 is 50 ms, None is no end");
+        argument(given.py(), "timeout", message)
+    })
 }
 
 /// A float, or `None`.

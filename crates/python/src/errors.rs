@@ -20,7 +20,7 @@ pub(crate) enum Failure {
     File(FileError),
     /// No memory for so many bytes of results.
     Memory(usize),
-    /// A signal handler, or another piece of Python run during a call, changed the same index.
+    /// A signal handler, or another piece of Python run during a call, changed the same index or table.
     Reentered,
     /// A signal handler, or other Python code that ran meanwhile, raised this; or the interpreter is going away.
     Stopped(Option<PyErr>),
@@ -62,7 +62,7 @@ impl Failure {
                 py,
                 "Error",
                 (
-                    "this thread is in the middle of a change of the same index: a signal handler cannot change it",
+                    "this thread is in the middle of a change of the same index or table: a signal handler cannot change it",
                 ),
             ),
             Failure::Stopped(error) => {
@@ -91,7 +91,7 @@ pub(crate) fn warn_fewer(py: Python<'_>, k: usize, len: usize, of: &str) -> PyRe
     PyErr::warn(py, class, &message, 1)
 }
 
-fn class<'py>(py: Python<'py>, name: &str, args: impl pyo3::PyErrArguments + 'static) -> PyErr {
+pub(crate) fn class<'py>(py: Python<'py>, name: &str, args: impl pyo3::PyErrArguments + 'static) -> PyErr {
     let class = py.import("lanewise.errors").and_then(|module| module.getattr(name));
     match class.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
         Ok(class) => PyErr::from_type(class, args),
@@ -121,12 +121,13 @@ fn add(py: Python<'_>, error: &AddError) -> PyErr {
             argument(py, "ids", message)
         }
         AddError::Code(_) => argument(py, "code", message),
+        AddError::Create(error) => create(py, error),
         AddError::Memory(_) | AddError::Limit { .. } => PyMemoryError::new_err(message),
         AddError::Cancelled { .. } | AddError::Broken(_) => class(py, "Error", (message,)),
     }
 }
 
-fn search(py: Python<'_>, error: &SearchError) -> PyErr {
+pub(crate) fn search(py: Python<'_>, error: &SearchError) -> PyErr {
     let message = error.to_string();
     match error {
         SearchError::Vector(_) => argument(py, "q", format!("q: {message}")),
@@ -146,7 +147,7 @@ fn search(py: Python<'_>, error: &SearchError) -> PyErr {
 }
 
 /// Python's own exception for a system call's error: `FileNotFoundError` and so on, with the file's name.
-fn system(py: Python<'_>, path: &Path, error: &io::Error) -> PyErr {
+pub(crate) fn system(py: Python<'_>, path: &Path, error: &io::Error) -> PyErr {
     const EINVAL: i32 = 22;
     let code = error.raw_os_error();
     let text = code.and_then(|code| {

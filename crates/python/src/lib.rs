@@ -16,6 +16,7 @@ mod info;
 mod parts;
 mod reach;
 mod results;
+mod table;
 mod tune;
 mod watch;
 
@@ -33,6 +34,12 @@ mod _lanewise {
 
     #[pymodule_export]
     use super::reach::Pages;
+
+    #[pymodule_export]
+    use super::table::Table;
+
+    #[pymodule_export]
+    use super::table::end_pool;
 
     #[pymodule_export]
     use super::command_line;

@@ -4,6 +4,7 @@ The documentation is in the module itself: `help(lanewise.Index)`.
 """
 
 import os
+import pathlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import (
     Any,
@@ -21,11 +22,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from .results import Found, FoundRange, Group, RecallEstimate
 
-__all__ = ["Filter", "Index", "Pages", "__version__", "command_line"]
+__all__ = ["Filter", "Index", "Pages", "Table", "__version__", "command_line", "end_pool"]
 
 __version__: str
 
 def command_line(argv: Sequence[str]) -> int: ...
+def end_pool() -> None: ...
 
 # How hard to look, as search() has it.
 @type_check_only
@@ -180,3 +182,62 @@ class Index:
     def seed(self) -> int: ...
     @property
     def nlist(self) -> int: ...
+
+@final
+class Table:
+    @staticmethod
+    def create(
+        path: str | os.PathLike[str], schema: Any, *, num_threads: SupportsIndex | None = None
+    ) -> Table: ...
+    @staticmethod
+    def open(
+        path: str | os.PathLike[str], *, num_threads: SupportsIndex | None = None
+    ) -> Table: ...
+    def close(self, *, wait: bool = True) -> bool: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def path(self) -> pathlib.Path: ...
+    @property
+    def schema(self) -> dict[str, Any]: ...
+    def __len__(self) -> int: ...
+    def get(self, ids: Sequence[str]) -> list[tuple[int, int, dict[str, Any]] | None]: ...
+    def segments(self) -> list[tuple[int, bool, int, int, list[str]]]: ...
+    def trouble(self) -> str | None: ...
+    def settings(self) -> dict[str, Any]: ...
+    def change_settings(self, changes: dict[str, Any]) -> None: ...
+    def sync(self) -> None: ...
+    def flush(self) -> None: ...
+    def merge(self, changes: dict[str, Any]) -> tuple[int, list[int]] | None: ...
+    def force_merge(self, segments: SupportsIndex) -> None: ...
+    def put_many(
+        self,
+        documents: Sequence[Any],
+        ids: Sequence[str | None] | None,
+        vectors: Sequence[tuple[str, ArrayLike]],
+        *,
+        if_absent: bool = False,
+        if_seq: int | None = None,
+        progress: bool = False,
+    ) -> dict[str, Any]: ...
+    def load(
+        self,
+        documents: Sequence[Any],
+        ids: Sequence[str | None] | None,
+        vectors: Sequence[tuple[str, ArrayLike]],
+        *,
+        progress: bool = False,
+    ) -> int: ...
+    def delete(
+        self, ids: Sequence[str], *, if_seq: int | None = None
+    ) -> list[tuple[int, int, str]]: ...
+    def search(
+        self,
+        request: dict[str, Any],
+        vectors: Sequence[tuple[str, ArrayLike, int]],
+        effort: dict[str, Any],
+        *,
+        exact: bool = False,
+        timeout: SupportsFloat | None = None,
+        documents: bool = True,
+    ) -> dict[str, Any]: ...

@@ -4,6 +4,8 @@ File system errors are Python's own `OSError` with the file's name, and a lack o
 memory is `MemoryError`.
 """
 
+from typing import Any
+
 
 class Error(Exception):
     """Anything that Lanewise raises of its own."""
@@ -27,17 +29,81 @@ class DtypeError(ArgumentError, TypeError):
 
 
 class IdError(ArgumentError, KeyError):
-    """An id names no vector of the index."""
+    """An id names no vector of the index, or no document of the table."""
 
     __str__ = Exception.__str__
 
 
 class FormatError(Error, ValueError):
-    """A file is not an index, is damaged, or is of a newer version."""
+    """A file is not an index or a table's, is damaged, or is of a newer version."""
 
 
 class IsaError(Error):
     """`LANEWISE_ISA` names no instruction-set level that this CPU can run."""
+
+
+class SchemaError(ArgumentError):
+    """A schema makes no sense; the message names the field."""
+
+
+class TableExistsError(Error, FileExistsError):
+    """There is a table in the folder already."""
+
+
+class TableMissingError(Error, FileNotFoundError):
+    """There is no table in the folder."""
+
+
+class TableLockedError(Error, OSError):
+    """The table is open already, in this process or another: one opens it at a time."""
+
+
+class TableClosedError(Error, ValueError):
+    """The table was closed, or belongs to the process that this one was forked from."""
+
+
+class ConflictError(Error):
+    """A write's condition does not hold: the document was written by somebody else.
+
+    `id` is the document's id, `found` the sequence number that it has now (None: it is not
+    there; 0: the same call wrote it).
+    """
+
+    id: str
+    found: int | None
+
+    def __init__(self, message: str, id: str = "", found: int | None = None) -> None:
+        super().__init__(message)
+        self.id = id
+        self.found = found
+
+
+class WriteError(Error):
+    """Some documents of a put_many() were refused; all others are written and on disk.
+
+    `written` is what was done, a WrittenMany; its `errors` say what was wrong with which.
+    """
+
+    written: Any
+
+    def __init__(self, message: str, written: Any = None) -> None:
+        super().__init__(message)
+        self.written = written
+
+
+class DurabilityError(Error, OSError):
+    """The disk failed: what this call wrote may not survive a crash, or nothing can be written.
+
+    What was acknowledged before is on disk. Open the table again once the disk is mended.
+    """
+
+
+class BusyError(Error):
+    """Too many searches wait already: ask again a little later."""
+
+
+class DeadlineError(Error, TimeoutError):
+    """A search took longer than its timeout, and was given up."""
 
 
 class FewerResultsWarning(UserWarning):
