@@ -2,7 +2,9 @@
 
 use super::effort::Effort;
 use super::segment::SegmentError;
-use lanewise_index::{AddError, Code, Executor, Index, OwnedVectors, Vectors};
+use super::write::WriteError;
+use crate::documents::{Mapping, Parsed};
+use lanewise_index::{AddError, Code, Executor, Index, OwnedVectors, Reader, Search, Vectors};
 use std::sync::Arc;
 
 /// `index` with the code that it should have; `None` if it has it, or the code cannot order its vectors: a segment
@@ -16,6 +18,21 @@ pub(super) fn coded(index: &Index, code: Code, executor: &dyn Executor) -> Resul
         Err(AddError::Code(_)) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Whether a document's vectors suit their fields: that numbers suit a metric only an index can tell, any of the field
+/// will do.
+pub(super) fn check_vectors<'a>(
+    mapping: &Mapping,
+    parsed: &Parsed,
+    reader: impl Fn(usize) -> &'a Reader,
+) -> Result<(), WriteError> {
+    for ((field, (name, _)), vector) in mapping.schema().vectors().enumerate().zip(&parsed.vectors) {
+        let Some(vector) = vector else { continue };
+        let checked = reader(field).check(vector.as_vectors(), &Search::new(1));
+        checked.map_err(|error| WriteError::Vector { field: name.to_owned(), error })?;
+    }
+    Ok(())
 }
 
 /// A head's index as it is sealed: with its code, and mended if much of it died.

@@ -9,7 +9,7 @@ use super::apply::kill;
 use super::bits::Bits;
 use super::directory::Folder;
 use super::effort::Effort;
-use super::indexes::{add_coded, coded, joined};
+use super::indexes::{add_coded, check_vectors, coded, joined};
 use super::op;
 use super::rows;
 use super::seal::FlushError;
@@ -18,7 +18,7 @@ use super::table::Table;
 use super::view::{At, Body, Part};
 use super::write::{ID_BYTES_MAX, WriteError};
 use crate::documents::{DocumentError, Parsed, RunWriter};
-use lanewise_index::{AddError, CreateError, Index, OwnedVectors, Search, Vectors};
+use lanewise_index::{AddError, CreateError, Index, OwnedVectors, Reader, Search, Vectors};
 use lanewise_storage::manifest::ReplaceError;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -174,6 +174,7 @@ impl Load<'_> {
             None => (0..documents).map(|_| table.new_id()).collect(),
         };
         let wrong = |number: usize, error: WriteError| LoadError::Document { number, error };
+        let readers: Vec<Reader> = self.indexes.iter().map(|(index, _)| index.reader()).collect();
         let mut dims = Vec::new();
         for &(name, all) in &batch.vectors {
             let Some((field, params)) = mapping.vector(name) else {
@@ -184,7 +185,8 @@ impl Load<'_> {
                 return Err(LoadError::Vectors { field: name.to_owned(), vectors, documents });
             }
             dims.push((name, all, params.dim));
-            self.check(0, field, name, all)?;
+            let checked = readers[field].check(all, &Search::new(1));
+            checked.map_err(|error| wrong(0, WriteError::Vector { field: name.to_owned(), error }))?;
         }
         let mut parsed = Vec::with_capacity(documents);
         for (number, (id, document)) in ids.iter().zip(&batch.documents).enumerate() {
@@ -199,20 +201,12 @@ impl Load<'_> {
             for (field, (name, _)) in mapping.schema().vectors().enumerate() {
                 if batch.vectors.iter().any(|(given, _)| *given == name) {
                     one.vectors[field] = None;
-                } else if let Some(vector) = &one.vectors[field] {
-                    self.check(number, field, name, vector.as_vectors())?;
                 }
             }
+            check_vectors(mapping, &one, |field| &readers[field]).map_err(|error| wrong(number, error))?;
             parsed.push(one);
         }
         Ok((ids, parsed))
-    }
-
-    /// Whether vectors suit their field.
-    fn check(&self, number: usize, field: usize, name: &str, all: Vectors<'_>) -> Result<(), LoadError> {
-        let checked = self.indexes[field].0.reader().check(all, &Search::new(1));
-        let wrong = |error| WriteError::Vector { field: name.to_owned(), error };
-        checked.map(|_| ()).map_err(|error| LoadError::Document { number, error: wrong(error) })
     }
 
     /// Makes all of it durable and shows it. How many documents there are, each id counted once.

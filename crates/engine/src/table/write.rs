@@ -1,11 +1,12 @@
 //! Writes: checked, applied (see `apply.rs`), shown; all but the wait for the disk under the writer's lock.
 
 use super::apply::{Applied, Checked, Writing};
+use super::indexes::check_vectors;
 use super::settings::Durability;
 use super::table::Table;
 use super::view::View;
 use crate::documents::DocumentError;
-use lanewise_index::{AddError, OwnedVectors, Search, SearchError};
+use lanewise_index::{AddError, OwnedVectors, SearchError};
 use lanewise_storage::log::{AppendError, Poisoned};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -142,14 +143,9 @@ impl Table {
             return Ok(Checked { id, put: None, when, logged: None });
         };
         let parsed = self.mapping.parse(&id, &document, vectors)?;
-        // Whether its numbers suit the metric only the index can tell; any of the field will do.
         let view = self.view();
         let head = view.parts.last().expect("there is always a head");
-        for ((field, (name, _)), vector) in self.mapping.schema().vectors().enumerate().zip(&parsed.vectors) {
-            let Some(vector) = vector else { continue };
-            let checked = head.reader(field).check(vector.as_vectors(), &Search::new(1));
-            checked.map_err(|error| WriteError::Vector { field: name.to_owned(), error })?;
-        }
+        check_vectors(&self.mapping, &parsed, |field| head.reader(field))?;
         Ok(Checked { id, put: Some(parsed), when, logged: None })
     }
 }

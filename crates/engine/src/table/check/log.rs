@@ -4,9 +4,10 @@
 use super::overlay::Overlay;
 use super::{CheckError, Effect, Report, Severity};
 use crate::documents::Mapping;
+use crate::table::indexes::check_vectors;
 use crate::table::op::{Record, decode};
 use crate::table::state::State;
-use lanewise_index::{Index, Search};
+use lanewise_index::{Index, Reader};
 use lanewise_storage::log::{self, ReplayError, replay};
 use lanewise_storage::{Kind, Storage};
 use std::ops::{ControlFlow, RangeInclusive};
@@ -81,12 +82,12 @@ pub(super) fn examine(
     }
     let indexes = mapping.schema().vectors().map(|(_, params)| Index::new(*params));
     // A schema was checked when it was made.
-    let indexes: Vec<Index> = indexes.filter_map(Result::ok).collect();
+    let readers: Vec<Reader> = indexes.filter_map(Result::ok).map(|index| index.reader()).collect();
     let mut rewrite = false;
     let mut mended: Vec<PathBuf> = Vec::new();
     loop {
         let mut wrong = None;
-        let each = &mut |seq: u64, record: &[u8]| match sound(mapping, &indexes, record) {
+        let each = &mut |seq: u64, record: &[u8]| match sound(mapping, &readers, record) {
             Ok(()) => ControlFlow::Continue(()),
             Err(what) => {
                 wrong = Some((seq, what));
@@ -153,16 +154,11 @@ pub(super) fn examine(
 }
 
 /// Whether a record can be done again: its vectors must suit their fields.
-fn sound(mapping: &Mapping, indexes: &[Index], record: &[u8]) -> Result<(), String> {
+fn sound(mapping: &Mapping, readers: &[Reader], record: &[u8]) -> Result<(), String> {
     let Record::Put { parsed, .. } = decode(mapping, record).map_err(|error| error.to_string())? else {
         return Ok(());
     };
-    for ((name, _), (index, vector)) in mapping.schema().vectors().zip(indexes.iter().zip(&parsed.vectors)) {
-        let Some(vector) = vector else { continue };
-        let checked = index.reader().check(vector.as_vectors(), &Search::new(1));
-        checked.map_err(|error| format!("field {name:?}: {error}"))?;
-    }
-    Ok(())
+    check_vectors(mapping, &parsed, |field| &readers[field]).map_err(|error| error.to_string())
 }
 
 /// Where a record is.
