@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// How many threads this process may use at once: what the CPU affinity mask and the container's quota allow, rounded
 /// down, at least one. Found once.
@@ -24,7 +25,10 @@ pub(crate) fn start(name: String, work: impl FnOnce() + Send + 'static) -> io::R
     thread::Builder::new().name(name).spawn(work)
 }
 
-/// Makes this thread, and those that it starts, get about a tenth of a core that others want too.
+/// Of who works in the background: whoever searches waits for it no longer.
+const TURN: Duration = Duration::from_micros(100);
+
+/// Makes this thread, and those that it starts, get about a tenth of a core that others want too, in short turns.
 pub(crate) fn yield_to_others() {
     // Nice 10 weighs 110 where 0 weighs 1024 (sched(7)). On Linux the call is of the thread; elsewhere of the process.
     #[cfg(target_os = "linux")]
@@ -32,6 +36,7 @@ pub(crate) fn yield_to_others() {
     unsafe {
         libc::setpriority(libc::PRIO_PROCESS, 0, 10);
     }
+    lanewise_topology::ask_for_turns(TURN);
 }
 
 const FOUR: NonZeroUsize = NonZeroUsize::new(4).unwrap();

@@ -25,6 +25,10 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+/// Of a worker, while others want its core: longer than most tasks, shorter than the system's own turns, so that a task
+/// waits less for a thread that is in the middle of one.
+const TURN: Duration = Duration::from_micros(500);
+
 /// What workers and submitters share.
 pub(crate) struct Shared<S> {
     pub(crate) clock: Clock,
@@ -234,6 +238,7 @@ pub(crate) fn start<S: Default + 'static>(
     let shared = shared.clone();
     thread::Builder::new().name(format!("lanewise-w{me}")).spawn(move || {
         crate::bind::bind(&cpus);
+        lanewise_topology::ask_for_turns(TURN);
         work(&shared, me);
     })
 }

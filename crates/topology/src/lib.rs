@@ -17,6 +17,7 @@ mod files;
 mod memory;
 mod report;
 mod shape;
+mod turns;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -27,6 +28,7 @@ pub use chiplet::{Cache, Chiplet, ChipletId, Core};
 pub use cpu_list::{CpuList, CpuListError, MAX_CPUS};
 pub use memory::{HugePages, Memory};
 pub use shape::FakeError;
+pub use turns::ask_for_turns;
 
 use files::Files;
 use shape::Shape;
