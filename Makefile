@@ -69,7 +69,8 @@ bench-scheduler:
 	@cargo run -q --release -p lanewise-bench --bin scheduler -- --cache "$(CACHE)/tables" $(BENCH_ARGS)
 
 bench-churn:
-	@cargo run -q --release -p lanewise-bench --bin churn -- --cache "$(CACHE)" $(BENCH_ARGS)
+	@cargo run -q --release -p lanewise-bench --bin churn -- --cache "$(CACHE)" \
+	    $(or $(BENCH_ARGS),--page crates/bench/record/churn.md)
 
 # Searches of 60 graph tables and of 15 list tables of 512 MiB each, built (four minutes on two cores) and recorded once.
 SIM_TRACES := $(CACHE)/traces

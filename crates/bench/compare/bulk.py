@@ -46,7 +46,18 @@ TUNED = {
 }
 
 Search = Callable[[np.ndarray], np.ndarray]
-Fill = Callable[[np.ndarray, int, Path], Search]
+"""Of one query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What a way made."""
+
+    search: Search
+    segments: int = 1
+
+
+Fill = Callable[[np.ndarray, int, Path], Filled]
 
 
 def _table(rows: np.ndarray, threads: int, folder: Path, code: str | None = None):
@@ -64,58 +75,55 @@ def _table(rows: np.ndarray, threads: int, folder: Path, code: str | None = None
     return table, documents, ids
 
 
-def _searched(table) -> Search:
-    def search(queries: np.ndarray) -> np.ndarray:
-        found = np.full((len(queries), K), -1)
-        for row, query in zip(found, queries, strict=True):
-            hits = table.search(vector=query, k=K, ef_search=EF_SEARCH, documents=False)
-            row[: len(hits)] = [int(hit.id) for hit in hits]
-        return found
+def _filled(table) -> Filled:
+    def search(query: np.ndarray) -> np.ndarray:
+        hits = table.search(vector=query, k=K, ef_search=EF_SEARCH, documents=False)
+        return np.array([int(hit.id) for hit in hits])
 
-    return search
+    return Filled(search, table.stats()["segments"])
 
 
 def _load(code: str | None = None) -> Fill:
-    def fill(rows: np.ndarray, threads: int, folder: Path) -> Search:
+    def fill(rows: np.ndarray, threads: int, folder: Path) -> Filled:
         table, documents, ids = _table(rows, threads, folder, code)
         table.load(documents, ids=ids, vectors={"v": rows})
-        return _searched(table)
+        return _filled(table)
 
     return fill
 
 
 def _put(settings: dict[str, Any]) -> Fill:
-    def fill(rows: np.ndarray, threads: int, folder: Path) -> Search:
+    def fill(rows: np.ndarray, threads: int, folder: Path) -> Filled:
         table, documents, ids = _table(rows, threads, folder)
         table.change_settings(**settings)
         table.put_many(documents, ids=ids, vectors={"v": rows})
         table.flush()
         while table.merge() is not None:
             pass
-        return _searched(table)
+        return _filled(table)
 
     return fill
 
 
-def _index(rows: np.ndarray, threads: int, folder: Path) -> Search:
+def _index(rows: np.ndarray, threads: int, folder: Path) -> Filled:
     import lanewise
 
     index = lanewise.Index(rows.shape[1], metric="l2", m=M, ef_construction=EF_CONSTRUCTION)
     index.add(rows, num_threads=threads)
-    return lambda queries: index.search(queries, K, ef_search=EF_SEARCH).ids
+    return Filled(lambda query: index.search(query, K, ef_search=EF_SEARCH).ids)
 
 
-def _hnswlib(rows: np.ndarray, threads: int, folder: Path) -> Search:
+def _hnswlib(rows: np.ndarray, threads: int, folder: Path) -> Filled:
     import hnswlib
 
     index = hnswlib.Index("l2", rows.shape[1])
     index.init_index(len(rows), M=M, ef_construction=EF_CONSTRUCTION)
     index.add_items(rows, num_threads=threads)
     index.set_ef(EF_SEARCH)
-    return lambda queries: index.knn_query(queries, K)[0].astype(np.int64)
+    return Filled(lambda query: index.knn_query(query, K, num_threads=1)[0][0].astype(np.int64))
 
 
-def _faiss(rows: np.ndarray, threads: int, folder: Path) -> Search:
+def _faiss(rows: np.ndarray, threads: int, folder: Path) -> Filled:
     import faiss
 
     faiss.omp_set_num_threads(threads)
@@ -123,7 +131,8 @@ def _faiss(rows: np.ndarray, threads: int, folder: Path) -> Search:
     index.hnsw.efConstruction = EF_CONSTRUCTION
     index.add(rows)
     index.hnsw.efSearch = EF_SEARCH
-    return lambda queries: index.search(queries, K)[1]
+    faiss.omp_set_num_threads(1)
+    return Filled(lambda query: index.search(query[None], K)[1][0])
 
 
 WAYS: dict[str, Fill] = {
@@ -139,13 +148,15 @@ WAYS: dict[str, Fill] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a way took: seconds, seconds of CPU, bytes beyond the vectors; and its recall."""
+    """What a way took: seconds, seconds of CPU, bytes beyond the vectors; and what it left."""
 
     way: str
     seconds: float
     cpu: float
     peak: int
+    segments: int
     recall: float
+    query_us: float
 
 
 def main(arguments: list[str]) -> int:
@@ -165,8 +176,9 @@ def _compare(options: argparse.Namespace, arguments: list[str]) -> None:
     rows: list[Row] = []
     for way in options.ways:
         print(f"{way} …", file=sys.stderr, flush=True)
-        seconds, cpu, peak, ids = _measured(way, folder, options)
-        rows.append(Row(way, seconds, cpu, peak, recall.recall(data, threshold, ids)))
+        seconds, cpu, peak, segments, ids, query_us = _measured(way, folder, options)
+        found = recall.recall(data, threshold, ids)
+        rows.append(Row(way, seconds, cpu, peak, segments, found, query_us))
         print(f"{way}: {seconds:.1f} s, {cpu:.1f} s of CPU", file=sys.stderr, flush=True)
         result = page(rows, facts)
         (options.out / "bulk.md").write_text(result)
@@ -200,11 +212,22 @@ def _serve(pipe: Connection, way: str, folder: Path, options: argparse.Namespace
         Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
         shared = _status("VmRSS") - before
         start, cpu = time.perf_counter(), time.process_time()
-        search = WAYS[way](rows, options.threads, Path(scratch))
+        filled = WAYS[way](rows, options.threads, Path(scratch))
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
         # Pages of files count where they are mapped; they are the system's to drop.
         peak = _status("VmHWM") - before - shared
-        pipe.send((seconds, cpu, peak, search(queries)))
+        pipe.send((seconds, cpu, peak, filled.segments, *_found(filled.search, queries)))
+
+
+def _found(search: Search, queries: np.ndarray) -> tuple[np.ndarray, float]:
+    """What each query finds, -1 where nothing; and the median of their times, microseconds."""
+    found, times = np.full((len(queries), K), -1), []
+    for row, query in zip(found, queries, strict=True):
+        start = time.perf_counter()
+        ids = search(query)
+        times.append(time.perf_counter() - start)
+        row[: len(ids)] = ids
+    return found, float(np.median(times)) * 1e6
 
 
 def _status(field: str) -> int:
@@ -220,17 +243,17 @@ def page(rows: list[Row], facts: dict[str, str]) -> str:
         "# Filling a table, and building alone",
         "",
         "`make bench-bulk` measures this and writes this page, one process after the other: HNSW, "
-        f"m = {M}, ef_construction = {EF_CONSTRUCTION}; recall@{K} at ef_search = {EF_SEARCH}. "
-        "Memory is the most that was held beyond the vectors that were brought, mapped files "
-        "included.",
+        f"m = {M}, ef_construction = {EF_CONSTRUCTION}; recall@{K} at ef_search = {EF_SEARCH}, one "
+        "query at a time from Python. Memory is the most that was held beyond the vectors that were "
+        "brought, mapped files included.",
         "",
         *(f"- {name}: {fact}" for name, fact in facts.items()),
         "",
-        "| | seconds | seconds of CPU | peak MiB | recall |",
-        "| --- | --: | --: | --: | --: |",
+        "| | seconds | seconds of CPU | peak MiB | segments | recall | µs a query |",
+        "| --- | --: | --: | --: | --: | --: | --: |",
         *(
             f"| {row.way} | {row.seconds:.1f} | {row.cpu:.1f} | {row.peak / MIB:,.0f} "
-            f"| {row.recall:.4f} |"
+            f"| {row.segments} | {row.recall:.4f} | {row.query_us:.0f} |"
             for row in rows
         ),
         "",
@@ -243,7 +266,8 @@ def page(rows: list[Row], facts: dict[str, str]) -> str:
         (
             "table, put_many untuned",
             "table, put_many tuned",
-            "document 003's tuning: {:.2f} times as fast (5.0 there, with CPU and Spark)",
+            "document 003's tuning: {:.2f} times as fast (5.0 there, with CPU and Spark; here writes "
+            "are seen without a segment for each refresh, and graphs of small segments cost less)",
         ),
         (
             "table, put_many untuned",

@@ -60,6 +60,9 @@ struct Arguments {
     /// Folder for the table, which is removed in the end
     #[arg(long, default_value = ".cache")]
     cache: PathBuf,
+    /// File that the table is written to, too
+    #[arg(long)]
+    page: Option<PathBuf>,
     /// Seed of vectors and writes
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -159,34 +162,40 @@ fn experiment(arguments: &Arguments, out: &mut dyn io::Write) -> Result<(), Box<
             figures.push(measured(arguments, &table, &contents, &queries, latencies, writes)?);
         }
     }
-    writeln!(
-        out,
-        "{rows} × {dim} (a mixture), {} % replaced in {} s, k {K}, ef_search {}, {} clients, {} cores, machine {}, \
-         medians of {} rounds",
-        arguments.percent,
-        arguments.seconds,
-        arguments.ef_search,
-        arguments.clients,
-        allowed(),
-        Machine::detect().shape(),
-        arguments.rounds,
-    )?;
-    writeln!(
-        out,
-        "{:<18} {:>10} {:>9} {:>9} {:>8} {:>9} {:>12} {:>9} {:>7}",
-        "phase", "searches/s", "P50 µs", "P99 µs", "writes", "recall@10", "fresh build", "segments", "dead"
-    )?;
-    for (phase, figures) in Phase::ALL.into_iter().zip(&figures) {
-        let median = |of: &dyn Fn(&Figures) -> f64| {
-            let mut values: Vec<f64> = figures.iter().map(of).collect();
-            values.sort_unstable_by(f64::total_cmp);
-            values[(values.len() - 1) / 2]
-        };
-        writeln!(
-            out,
-            "{:<18} {:>10.0} {:>9.0} {:>9.0} {:>8.0} {:>9.4} {:>12.4} {:>9.0} {:>7.0}",
+    let page = page(arguments, &figures);
+    out.write_all(page.as_bytes())?;
+    if let Some(path) = &arguments.page {
+        std::fs::write(path, page)?;
+    }
+    Ok(())
+}
+
+/// What was measured, as Markdown.
+fn page(arguments: &Arguments, figures: &[Vec<Figures>; 3]) -> String {
+    let Arguments { rows, dim, percent, seconds, rounds, clients, ef_search, .. } = arguments;
+    let (cores, machine) = (allowed(), Machine::detect());
+    let cpu = machine.cpu_model.as_deref().unwrap_or("a CPU without a name");
+    let mut page = format!(
+        "# A table under churn\n\n\
+         `make bench-churn` measures this and writes this page. {rows} × {dim} (a mixture, f32, HNSW), of which {percent} % \
+         are replaced evenly in {seconds} s while {clients} clients search (k {K}, ef_search {ef_search}); three phases by \
+         turns, medians of {rounds} rounds. *Fresh build* is the recall of an index built anew of the same vectors. {cpu}, \
+         {cores} cores ({}), shared.\n\n\
+         | phase | searches a second | P50 µs | P99 µs | writes | recall@{K} | fresh build | segments | dead rows |\n\
+         | --- | --: | --: | --: | --: | --: | --: | --: | --: |\n",
+        machine.shape(),
+    );
+    let median = |figures: &[Figures], of: &dyn Fn(&Figures) -> f64| {
+        let mut values: Vec<f64> = figures.iter().map(of).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        values[(values.len() - 1) / 2]
+    };
+    for (phase, figures) in Phase::ALL.into_iter().zip(figures) {
+        let median = |of: &dyn Fn(&Figures) -> f64| median(figures, of);
+        page += &format!(
+            "| {} | {:.0} | {:.0} | {:.0} | {:.0} | {:.4} | {:.4} | {:.0} | {:.0} |\n",
             phase.name(),
-            median(&|one| one.searches as f64 / arguments.seconds),
+            median(&|one| one.searches as f64 / seconds),
             median(&|one| one.p50.as_secs_f64() * 1e6),
             median(&|one| one.p99.as_secs_f64() * 1e6),
             median(&|one| one.writes as f64),
@@ -194,9 +203,10 @@ fn experiment(arguments: &Arguments, out: &mut dyn io::Write) -> Result<(), Box<
             median(&|one| one.fresh),
             median(&|one| one.segments as f64),
             median(&|one| one.dead as f64),
-        )?;
+        );
     }
-    Ok(())
+    let [_, without, with] = figures.each_ref().map(|phase| median(phase, &|one| one.p99.as_secs_f64()));
+    page + &format!("\nMerges make the P99 {:.2} times what it is without them.\n", with / without)
 }
 
 fn say(line: std::fmt::Arguments<'_>) {
