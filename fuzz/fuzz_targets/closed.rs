@@ -4,7 +4,7 @@
 
 use lanewise_engine::scheduler::{Layout, Options, Workers};
 use lanewise_engine::table::{Repository, Resources, Table, When, Write};
-use lanewise_engine::{Pool, Threads};
+use lanewise_engine::{Admission, MemoryLimit, Pool, Threads};
 use lanewise_storage::{Kind, Memory, Storage};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -18,7 +18,8 @@ pub fn resources() -> Resources {
         let workers = Workers::Unbound(Layout::new(&[1]));
         Arc::new(Pool::start(Options { workers, ..Options::default() }).expect("a thread"))
     });
-    Resources { threads: Threads::new(NonZeroUsize::new(1)), pool: POOL.clone() }
+    let admission = Admission::new(MemoryLimit::Unlimited, NonZeroUsize::MIN);
+    Resources { threads: Threads::new(NonZeroUsize::new(1)), pool: POOL.clone(), admission }
 }
 
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;

@@ -1,14 +1,15 @@
 //! Processes that are killed (SIGKILL) while they write: nothing acknowledged is lost, on a real disk.
 //!
 //! A victim, this program again, reports each write before and after; it is killed after a random line of its report, and
-//! what it left is compared with an oracle by whoever opens it next: this process, or first another victim, which may be
-//! killed while it opens. A kill does not lose what the system holds in memory, so that this proves nothing about power
-//! cuts: crash images do (`it/tables.rs`).
+//! what it left, snapshots among it, is compared with an oracle by whoever opens it next: this process, or first another
+//! victim, which may be killed while it opens. A kill does not lose what the system holds in memory, so that this proves
+//! nothing about power cuts: crash images do (`it/tables.rs`).
 
 #![cfg(unix)]
 
 mod oracle;
 mod report;
+mod snapshots;
 #[path = "../token/mod.rs"]
 mod token;
 mod victim;
@@ -17,10 +18,14 @@ use lanewise_storage::fault::plant;
 use lanewise_storage::{Fault, Rng};
 use oracle::Oracle;
 use report::{Line, Making};
+use snapshots::Snapshots;
+use std::collections::BTreeMap;
+use std::error::Error;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// What this test must find if it is planted. (A log that is dropped early too, but only where a kill comes between two calls
@@ -29,25 +34,46 @@ const FAULTS: [Fault; 3] = [Fault::TombstonesLost, Fault::ReplayedTooLate, Fault
 
 /// Kills that one table meets.
 const OF_ONE_TABLE: usize = 20;
+/// Tables that are at work at once.
+const JOBS: usize = 2;
 
+/// Below a table's folder: the table, and the repository of its snapshots.
+const TABLE: &str = "table";
+const BACKUP: &str = "backup";
+
+/// Threads of a victim, at most.
+const THREADS: usize = 4;
+
+/// Documents that anybody writes.
 fn ids() -> impl ExactSizeIterator<Item = String> {
     (0..40).map(|i| format!("d{i}"))
 }
 
-/// What the kills met.
-#[derive(Debug, Default)]
-struct Counts {
-    kills: usize,
-    acknowledged: usize,
-    /// Writes that were under way.
-    cut: usize,
-    /// Of these, those that are there.
-    survived: usize,
-    opening: usize,
-    flushing: usize,
-    merging: usize,
-    /// Victims that were done before.
-    ended: usize,
+/// The document that is in each load of a thread, and in nothing else.
+fn alone(thread: usize) -> String {
+    format!("of-thread-{thread}")
+}
+
+fn all_ids() -> impl Iterator<Item = String> {
+    ids().chain((0..THREADS).map(alone))
+}
+
+/// When kills come.
+const MOMENTS: [&str; 5] =
+    ["while opening", "while flushing", "while merging", "while loading", "while saving"];
+
+/// What the kills met, by name.
+#[derive(Clone, Debug, Default)]
+struct Counts(BTreeMap<&'static str, usize>);
+
+impl Counts {
+    fn add(&mut self, what: &'static str, count: usize) {
+        *self.0.entry(what).or_default() += count;
+    }
+
+    fn of(&self, what: &str) -> usize {
+        self.0.get(what).copied().unwrap_or(0)
+    }
 }
 
 /// One victim, from its start to its end.
@@ -75,11 +101,11 @@ fn kill(
     let status = victim.wait().unwrap();
     heard?;
     match status.signal() {
-        Some(libc::SIGKILL) => counts.kills += 1,
-        None if status.success() => counts.ended += 1,
+        Some(libc::SIGKILL) => counts.add("kills", 1),
+        None if status.success() => counts.add("victims that ended before", 1),
         _ => return Err(format!("the victim ended by itself: {status}")),
     }
-    counts.cut += oracle.killed();
+    counts.add("writes cut off", oracle.killed());
     Ok(())
 }
 
@@ -91,13 +117,13 @@ fn hear(
     counts: &mut Counts,
 ) -> Result<(), String> {
     let mut lines = BufReader::new(victim.stderr.take().unwrap());
-    // A seventh is killed while it opens, a third of the others while segments are made.
+    // A seventh is killed while it opens, a third of the others while segments or snapshots are made.
     let wanted = if random.usize(..7) == 0 { 0 } else { random.usize(..120) };
     let in_making = wanted > 0 && random.usize(..3) == 0;
     // Up to 16 ms, the short ones as often as the long.
     let most = 1 << random.u32(5..15);
     let pause = Duration::from_micros(random.u64(..most));
-    let (mut opening, mut flushing, mut merging) = (true, 0, 0);
+    let (mut opening, mut flushing, mut merging, mut loading, mut saving) = (true, 0, 0, 0, 0);
     let (mut heard, mut killed) = (0, false);
     let mut line = String::new();
     while lines.read_line(&mut line).unwrap() > 0 {
@@ -111,12 +137,30 @@ fn hear(
             Making::Flush => flushing += by,
             Making::Merge | Making::ForceMerge => merging += by,
         };
-        let begins = matches!(said, Line::Making(_));
+        let begins = matches!(said, Line::Making(_) | Line::Loading { .. } | Line::Saving(_));
         match said {
             Line::Opening => {}
             Line::Opened => opening = false,
-            Line::Writing { thread, items } => oracle.begin(thread, items),
-            Line::Wrote { thread, done } => counts.acknowledged += oracle.end(thread, done)?,
+            Line::Writing { thread, items } => oracle.begin(thread, items, false),
+            Line::Wrote { thread, done } => counts.add("writes", oracle.end(thread, done)?),
+            Line::Loading { thread, items } => {
+                loading += 1;
+                oracle.begin(thread, items, true);
+            }
+            Line::Loaded { thread, seq } => {
+                loading -= 1;
+                counts.add("loads", 1);
+                counts.add("writes", oracle.loaded(thread, seq)?);
+            }
+            Line::Saving(name) => {
+                saving += 1;
+                oracle.save(name);
+            }
+            Line::Saved => {
+                saving -= 1;
+                counts.add("snapshots", 1);
+                oracle.saved(true);
+            }
             Line::Making(what) => making(what, 1),
             Line::Made(what) => making(what, -1),
             Line::Failed(what) => return Err(what),
@@ -128,42 +172,82 @@ fn hear(
             killed = true;
         }
     }
-    counts.opening += usize::from(opening);
-    counts.flushing += usize::from(flushing > 0);
-    counts.merging += usize::from(merging > 0);
+    let was = [opening, flushing > 0, merging > 0, loading > 0, saving > 0];
+    MOMENTS.into_iter().zip(was).for_each(|(what, was)| counts.add(what, usize::from(was)));
     Ok(())
 }
 
-/// Kills victims of one table after the other, until there were `wanted` kills. `each` hears of each table.
+/// Kills victims of one table. What was met, until something was wrong.
+fn kills_of_one(table_seed: u64, fault: Option<Fault>, counts: &mut Counts) -> Result<(), String> {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [TABLE, BACKUP] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    let mut random = Rng::with_seed(table_seed);
+    let (mut oracle, mut snapshots) = (Oracle::default(), Snapshots::default());
+    while counts.of("kills") < OF_ONE_TABLE {
+        let seeds = (table_seed, random.u64(..));
+        let at = |what| format!("table {table_seed}, victim {}: {what}", seeds.1);
+        kill(folder.path(), seeds, fault, &mut oracle, counts).map_err(at)?;
+        // One in three is left to the next victim.
+        if random.usize(..3) > 0 {
+            look(folder.path(), table_seed, &mut oracle, &mut snapshots, &mut random, counts)
+                .map_err(|error| at(error.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens what victims left.
+fn look(
+    folder: &Path,
+    table_seed: u64,
+    oracle: &mut Oracle,
+    snapshots: &mut Snapshots,
+    random: &mut Rng,
+    counts: &mut Counts,
+) -> Result<(), Box<dyn Error>> {
+    let restored = snapshots.look(folder, oracle, random)?;
+    counts.add("snapshots restored", restored);
+    let table = victim::open(folder, table_seed, random)?;
+    let found = token::contents(&table, all_ids())?;
+    counts.add("writes cut off that are there", oracle.look(found)?);
+    Ok(())
+}
+
+/// Kills victims of one table after the other, of several at once, until there were `wanted` kills. `each` hears of each
+/// table.
+#[expect(clippy::disallowed_methods, reason = "most of the time they wait")]
 fn kills(
     seed: u64,
     wanted: usize,
     fault: Option<Fault>,
-    mut each: impl FnMut(&Counts),
+    each: impl Fn(&Counts) + Sync,
 ) -> Result<Counts, String> {
     let _planted = plant(fault);
-    let mut counts = Counts::default();
-    let mut random = Rng::with_seed(seed);
-    while counts.kills < wanted {
-        let folder = tempfile::tempdir().unwrap();
-        let table_seed = random.u64(..);
-        let (mut oracle, mut here) = (Oracle::default(), 0);
-        while here < OF_ONE_TABLE && counts.kills < wanted {
-            let seeds = (table_seed, random.u64(..));
-            let at = |what| format!("seed {seed}, table {table_seed}, victim {}: {what}", seeds.1);
-            kill(folder.path(), seeds, fault, &mut oracle, &mut counts).map_err(at)?;
-            here += 1;
-            // One in three is left to the next victim.
-            if random.usize(..3) > 0 {
-                let table = victim::open(folder.path(), table_seed, &mut random)
-                    .map_err(|error| at(error.to_string()))?;
-                let found = token::contents(&table, ids()).map_err(|error| at(error.to_string()))?;
-                counts.survived += oracle.look(found).map_err(at)?;
-            }
+    let state = Mutex::new((Rng::with_seed(seed), Counts::default(), Ok(())));
+    let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = || {
+        loop {
+            let table_seed = {
+                let (random, counts, wrong) = &mut *lock();
+                if wrong.is_err() || counts.of("tables") * OF_ONE_TABLE >= wanted {
+                    return;
+                }
+                counts.add("tables", 1);
+                random.u64(..)
+            };
+            let mut here = Counts::default();
+            let done = kills_of_one(table_seed, fault, &mut here);
+            let (_, counts, wrong) = &mut *lock();
+            here.0.into_iter().for_each(|(what, count)| counts.add(what, count));
+            *wrong = std::mem::replace(wrong, Ok(())).and(done);
+            each(counts);
         }
-        each(&counts);
-    }
-    Ok(counts)
+    };
+    std::thread::scope(|scope| (0..JOBS).for_each(|_| drop(scope.spawn(work))));
+    let (_, counts, wrong) = state.into_inner().unwrap();
+    wrong.map(|()| counts).map_err(|what| format!("seed {seed}, {what}"))
 }
 
 /// Run as a process of its own by the tests below.
@@ -182,10 +266,11 @@ fn nothing_acknowledged_is_lost_by_a_kill() {
         std::env::var(name).map_or(usual, |n| n.parse().unwrap_or_else(|_| panic!("{name}: give a number")))
     };
     let (wanted, seed) = (of("LANEWISE_KILLS", 100), of("LANEWISE_SEED", 1));
-    let counts = kills(seed, wanted as usize, None, |counts| println!("{counts:?}")).unwrap();
+    let counts = kills(seed, wanted as usize, None, |counts| println!("{:?}", counts.0)).unwrap();
     // Kills that meet nothing prove nothing.
-    assert!(counts.acknowledged > 5 * counts.kills && counts.cut > 0 && counts.opening > 0, "{counts:?}");
-    assert!(counts.flushing > 0 && counts.merging > 0, "{counts:?}");
+    assert!(counts.of("writes") > 5 * counts.of("kills"), "{counts:?}");
+    let met = ["writes cut off", "snapshots restored"].into_iter().chain(MOMENTS);
+    assert!(met.into_iter().all(|what| counts.of(what) > 0), "{counts:?}");
 }
 
 #[test]

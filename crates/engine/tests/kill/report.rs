@@ -69,6 +69,19 @@ pub(crate) enum Line {
         thread: usize,
         done: Vec<Done>,
     },
+    /// About to load these.
+    Loading {
+        thread: usize,
+        items: Vec<Item>,
+    },
+    /// They are there, all with this number.
+    Loaded {
+        thread: usize,
+        seq: u64,
+    },
+    /// About to make a snapshot; a process makes one at a time.
+    Saving(String),
+    Saved,
     Making(Making),
     Made(Making),
     /// Something is wrong, which ends the victim.

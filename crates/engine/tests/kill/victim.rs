@@ -1,21 +1,22 @@
-//! The process that is killed: opens a table, or creates it, and writes, searches, seals and merges at random, on several
-//! threads, until it is killed or has done enough.
+//! The process that is killed: opens a table, or creates it, and writes, loads, searches, seals, merges and makes snapshots
+//! at random, on several threads, until it is killed or has done enough.
 
 use crate::report::{Condition, Done, Item, Line, Making, say};
 use crate::token::{self, DIM};
-use crate::{FAULTS, ids};
+use crate::{BACKUP, FAULTS, TABLE, THREADS, alone, ids};
 use lanewise_engine::scheduler::{Layout, Options, Workers};
 use lanewise_engine::table::{
-    Durability, MergePolicy, OpenError, Resources, Settings, StateError, Table, Upkeep, When, Write,
-    WriteError,
+    Batch, Durability, Effort, MergePolicy, OpenError, Repository, Resources, Settings, StateError, Table,
+    Upkeep, When, Write, WriteError,
 };
 use lanewise_engine::{Admission, MemoryLimit, Pool, Threads};
 use lanewise_storage::fault::plant;
 use lanewise_storage::{Disk, Faulty, Rng, Storage};
 use std::error::Error;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Calls of a thread, if nobody kills it.
 const CALLS: usize = 400;
@@ -27,9 +28,13 @@ struct Habits {
     call: usize,
     /// Of so many calls one makes segments.
     making: usize,
+    /// Of so many calls one loads documents, or makes a snapshot.
+    large: usize,
+    /// Where snapshots go; locked by who makes one.
+    repository: Mutex<Repository>,
 }
 
-fn resources(random: &mut Rng) -> Resources {
+pub(crate) fn resources(random: &mut Rng) -> Resources {
     let layout: &[usize] = [&[1][..], &[1, 1], &[2]][random.usize(..3)];
     let workers = Workers::Unbound(Layout::new(layout));
     let pool = Pool::start(Options { workers, ..Options::default() }).expect("threads");
@@ -44,7 +49,7 @@ fn resources(random: &mut Rng) -> Resources {
 /// Opens the table, or creates it if no manifest says that there is one.
 pub(crate) fn open(folder: &Path, table_seed: u64, random: &mut Rng) -> Result<Table, OpenError> {
     let io = |error| OpenError::Io { path: folder.to_owned(), error };
-    let disk = Arc::new(Disk::new(folder).map_err(io)?);
+    let disk = Arc::new(Disk::new(&folder.join(TABLE)).map_err(io)?);
     // Planted faults of storage are carried out there.
     let storage: Arc<dyn Storage> = Arc::new(Faulty::new(disk));
     match Table::open(storage.clone(), resources(random)) {
@@ -81,6 +86,7 @@ pub(crate) fn work(folder: &Path, table_seed: u64, seed: u64, fault: Option<&str
     let upkeep = random
         .bool()
         .then(|| Upkeep::start(NonZeroUsize::MIN, Threads::new(Some(NonZeroUsize::MIN))).expect("threads"));
+    let backup = Disk::new(&folder.join(BACKUP)).expect("made by who starts this");
     let (watched, alone);
     let table: &Table = match &upkeep {
         Some(upkeep) => {
@@ -93,9 +99,11 @@ pub(crate) fn work(folder: &Path, table_seed: u64, seed: u64, fault: Option<&str
         }
     };
     let habits = Habits {
-        threads: 1 + random.usize(..4),
+        threads: 1 + random.usize(..THREADS),
         call: [1, 3, 12][random.usize(..3)],
         making: [4, 15, 60][random.usize(..3)],
+        large: [5, 15, 60][random.usize(..3)],
+        repository: Mutex::new(Repository::new(Arc::new(backup))),
     };
     std::thread::scope(|scope| {
         for thread in 0..habits.threads {
@@ -126,6 +134,9 @@ fn one(table: &Table, thread: usize, habits: &Habits, random: &mut Rng) -> Resul
         say(&Line::Made(making));
         return Ok(());
     }
+    if random.usize(..habits.large) == 0 {
+        return if random.bool() { load(table, thread, random) } else { save(table, habits, random) };
+    }
     if random.usize(..4) == 0 {
         let query: [f32; DIM] = std::array::from_fn(|_| random.u8(..16).into());
         let hits = token::nearest(table, &query, 5, random.bool(), None)?;
@@ -146,6 +157,42 @@ fn one(table: &Table, thread: usize, habits: &Habits, random: &mut Rng) -> Resul
     Ok(())
 }
 
+/// Documents in bulk, some of which others write meanwhile, and one that is this thread's.
+fn load(table: &Table, thread: usize, random: &mut Rng) -> Result<(), Box<dyn Error>> {
+    let count = random.usize(..16);
+    let ids = random.choose_multiple(ids(), count).into_iter().chain([alone(thread)]);
+    let items: Vec<Item> =
+        ids.map(|id| Item { id, put: Some(draw(random)), when: Condition::Always }).collect();
+    say(&Line::Loading { thread, items: items.clone() });
+    let effort = Effort::of(Threads::new(NonZeroUsize::new(1 + random.usize(..2))));
+    let mut load = table.load()?;
+    load.reserve(items.len())?;
+    for some in items.chunks(1 + random.usize(..items.len())) {
+        let documents = some.iter().filter_map(|item| item.put).map(token::document).collect();
+        let ids = Some(some.iter().map(|item| item.id.clone()).collect());
+        load.add(Batch { ids, documents, vectors: Vec::new() }, &effort)?;
+    }
+    let loaded = load.finish(&effort)?;
+    let found = table.get(&alone(thread))?.filter(|_| loaded == items.len());
+    let seq = found.ok_or(format!("{loaded} of {} are loaded", items.len()))?.seq;
+    say(&Line::Loaded { thread, seq });
+    Ok(())
+}
+
+fn save(table: &Table, habits: &Habits, random: &mut Rng) -> Result<(), Box<dyn Error>> {
+    let Ok(repository) = habits.repository.try_lock() else { return Ok(()) };
+    let name = format!("s{:x}", random.u64(..));
+    say(&Line::Saving(name.clone()));
+    table.snapshot(&repository, &name, 0, &mut |_, _| ControlFlow::Continue(()))?;
+    say(&Line::Saved);
+    Ok(())
+}
+
+/// Numbers that nobody draws twice, and that are exact in JSON's floats.
+fn draw(random: &mut Rng) -> u64 {
+    random.u64(..1 << 53)
+}
+
 fn item(table: &Table, random: &mut Rng) -> Item {
     let id = random.choice(ids()).expect("there are some");
     let when = match random.usize(..6) {
@@ -156,8 +203,7 @@ fn item(table: &Table, random: &mut Rng) -> Item {
         }
         _ => Condition::Always,
     };
-    // Numbers that nobody draws twice, and that are exact in JSON's floats.
-    let put = (random.usize(..4) > 0).then(|| random.u64(..1 << 53));
+    let put = (random.usize(..4) > 0).then(|| draw(random));
     Item { id, put, when }
 }
 
