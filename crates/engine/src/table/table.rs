@@ -186,7 +186,7 @@ impl Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        // Best effort: what was acknowledged with this promise is durable already.
+        // Nobody does it later. A failure ends the log, and what is not on disk was never promised to be.
         let _ = self.log.sync_all();
         let view = self.view();
         view.parts.iter().flat_map(Part::homes).for_each(|table| self.resources.pool.forget(table));

@@ -144,9 +144,6 @@ impl Drop for Watched {
                 tables.swap_remove(at);
             }
         }
-        drop(tables);
-        // Nobody does it later. A failure ends the log, and what is not on disk was never promised to be.
-        let _ = self.table.sync();
     }
 }
 
