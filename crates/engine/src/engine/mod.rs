@@ -5,20 +5,17 @@
 //! damaged is put aside by its name, and the others serve (`quarantine.rs`); tables come and go as a whole, whenever the
 //! machine stops (`catalog.rs`).
 
-mod admission;
 mod catalog;
-mod memory_limit;
 mod name;
 mod quarantine;
 mod slot;
 
+use crate::Admission;
 use crate::documents::Schema;
 use crate::table::{OpenError, Resources, Table, Upkeep, Watched};
-pub use admission::{Admission, Admitted, InUse, Purpose, Refusal};
 use arc_swap::ArcSwap;
 use catalog::{Catalog, NotMade};
 use lanewise_storage::{Disk, Storage, Sub};
-pub use memory_limit::{MemoryLimit, MemoryLimitError, allowed_bytes};
 use slot::{Slot, Stage};
 use std::collections::BTreeMap;
 use std::fmt;

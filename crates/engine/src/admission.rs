@@ -4,7 +4,7 @@
 //! is one number that only grows where it stays within the limit. Uses that nobody waits for may wait in a queue, first
 //! come, first served, which is bounded too.
 
-use super::memory_limit::MemoryLimit;
+use crate::memory_limit::MemoryLimit;
 use std::collections::VecDeque;
 use std::fmt;
 use std::num::NonZeroUsize;
