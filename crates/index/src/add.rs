@@ -67,6 +67,9 @@ impl Index {
         let Writer { state, .. } = &mut *writer;
         state.space.reserve(count)?;
         state.graph.reserve(&heights)?;
+        if let Some(coded) = &mut state.coded {
+            coded.reserve(before + count)?;
+        }
         // Views of the memory from before keep it alive.
         self.publish(&writer);
         Ok(())
@@ -175,7 +178,7 @@ impl Index {
 
 impl Index {
     /// How many layers above the base each of `count` new nodes is in; empty without a graph.
-    fn heights(&self, before: usize, count: usize) -> Result<Vec<u8>, OutOfMemory> {
+    pub(crate) fn heights(&self, before: usize, count: usize) -> Result<Vec<u8>, OutOfMemory> {
         let params = build_params(&self.params);
         let count = if self.params.kind.is_graph() { count } else { 0 };
         let mut heights = Vec::new();

@@ -117,6 +117,11 @@ impl Coded {
         Part { growth, ..Part::default() }
     }
 
+    /// Makes room for rows of `count` vectors, and no more than that.
+    pub(crate) fn reserve(&mut self, count: usize) -> Result<(), OutOfMemory> {
+        self.rows.reserve_exact((count - self.count) * self.coder.stride())
+    }
+
     /// The first `count` rows, for readers.
     pub(crate) fn view(&self, count: usize) -> Coded {
         Coded {
@@ -133,11 +138,11 @@ impl Coded {
         self.count = self.count.min(count);
     }
 
-    /// The rows `rows` alone.
-    pub(crate) fn keep(&self, rows: &[u32]) -> Result<Coded, OutOfMemory> {
+    /// The rows `rows` alone, with room for `more`.
+    pub(crate) fn keep(&self, rows: &[u32], more: usize) -> Result<Coded, OutOfMemory> {
         let stride = self.coder.stride();
         let mut kept = Coded { rows: Column::new(), ..self.view(0) };
-        kept.rows.reserve(rows.len() * stride)?;
+        kept.rows.reserve((rows.len() + more) * stride)?;
         rows.iter().for_each(|&row| kept.rows.extend(&self.rows[row as usize * stride..][..stride]));
         kept.count = rows.len();
         Ok(kept)

@@ -177,7 +177,15 @@ impl<T: Plain> Column<T> {
 
     /// Makes room for `more` elements in memory of our own.
     pub(crate) fn reserve(&mut self, more: usize) -> Result<(), OutOfMemory> {
-        let Some(grown) = self.grown(more) else { return Ok(()) };
+        self.grown(more).map_or(Ok(()), |grown| self.grow(grown))
+    }
+
+    /// As [`reserve`](Self::reserve), for no more than these.
+    pub(crate) fn reserve_exact(&mut self, more: usize) -> Result<(), OutOfMemory> {
+        if self.grown(more).is_some() { self.grow(self.len + more) } else { Ok(()) }
+    }
+
+    fn grow(&mut self, grown: usize) -> Result<(), OutOfMemory> {
         let too_many = OutOfMemory { bytes: usize::MAX };
         let block = Block::new(grown.checked_mul(size_of::<T>()).ok_or(too_many)?)?;
         let start = block.start.cast::<T>();

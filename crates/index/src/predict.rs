@@ -6,10 +6,11 @@
 use crate::add::build_params;
 use crate::coded::Coded;
 use crate::error::AddError;
-use crate::hnsw::build;
+use crate::filter::RowSet;
+use crate::hnsw::{Graph, build};
 use crate::index::{Index, State, Writer};
 use crate::listed::Listed;
-use crate::memory::Growth;
+use crate::memory::{Column, Growth};
 use crate::params::{Kind, Params};
 use crate::pool::IDS;
 use crate::space::Compare;
@@ -45,6 +46,33 @@ impl Index {
         let writer = self.writer()?;
         fits(writer.state.space.len(), count)?;
         Ok(writer.need(&self.params, count, own_ids, workers))
+    }
+
+    /// What [`renumber`](Self::renumber) and then adding `count` vectors in one call would take, once so many vectors are
+    /// `removed`.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    pub fn predict_renumbered(&self, removed: usize, count: usize, workers: usize) -> Result<Need, AddError> {
+        let writer = self.writer()?;
+        let state = &writer.state;
+        fits(state.space.len(), count)?;
+        if removed == 0 && state.is_numbered() {
+            return Ok(writer.need(&self.params, count, false, workers));
+        }
+        // All is copied to where there is room for all; the links that were mended before are given up then.
+        let live = state.len().saturating_sub(removed);
+        let empty = State {
+            space: state.space.keep(&[], 0)?,
+            coded: state.coded.as_ref().map(|coded| coded.keep(&[], 0)).transpose()?,
+            graph: Graph::new(state.graph.m),
+            ids: Column::new(),
+            deleted: RowSet::default(),
+            ..state.view(0, state.graph.entry)
+        };
+        let need = Writer { state: empty, rows: None }.need(&self.params, live + count, false, workers);
+        let mended = state.graph.own_bytes() + size_of::<i64>() * 2 * live;
+        Ok(Need { held: need.held, peak: need.peak.max(need.held + mended) })
     }
 
     /// The most bytes that the index may take; adds that would take more are refused, and rows of removed vectors stay

@@ -5,7 +5,7 @@ use crate::error::RemoveError;
 use crate::executor::Executor;
 use crate::filter::RowSet;
 use crate::hnsw::repair::{self, Repaired};
-use crate::index::{Index, State, version};
+use crate::index::{Index, State, Writer, version};
 use crate::memory::Column;
 use crate::space::Compare;
 use std::ops::ControlFlow;
@@ -56,45 +56,61 @@ impl Index {
         proceed: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<Repaired, RemoveError> {
         let mut writer = self.writer()?;
-        let (held, copy) = (writer.state.owned_bytes(), writer.state.graph.own_bytes());
-        if let Some(limit) = self.memory_limit().filter(|&limit| copy > 0 && held + copy > limit) {
-            return Err(RemoveError::Limit { limit, needs: held + copy });
-        }
-        let State { space, coded, graph, deleted, .. } = &mut writer.state;
-        graph.own()?;
-        let mut repaired = Repaired { finished: true, ..Repaired::default() };
-        if self.params.kind.is_graph() {
-            let params = build_params(&self.params);
-            repaired = match coded.as_ref().filter(|coded| coded.builds()) {
-                Some(coded) => repair::repair(graph, coded, deleted, params, executor, proceed),
-                None => repair::repair(graph, &*space, deleted, params, executor, proceed),
-            };
-            self.publish(&writer);
-        }
+        let mut repaired = self.mend(&mut writer, executor, proceed)?;
         if repaired.finished && self.due(&writer.state) {
             repaired.dropped = writer.state.deleted.count();
-            writer.state = writer.state.compact()?;
+            writer.state = writer.state.compact(0, &[])?;
             writer.rows = None;
             self.publish(&writer);
         }
         Ok(repaired)
     }
 
-    /// [`repair`](Self::repair), then drops the rows of removed vectors, however few, and numbers those that stay from 0 on
-    /// in their order. Their former ids, in that order.
+    /// Mends the links.
+    fn mend(
+        &self,
+        writer: &mut Writer,
+        executor: &dyn Executor,
+        proceed: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<Repaired, RemoveError> {
+        let (held, copy) = (writer.state.owned_bytes(), writer.state.graph.own_bytes());
+        if let Some(limit) = self.memory_limit().filter(|&limit| copy > 0 && held + copy > limit) {
+            return Err(RemoveError::Limit { limit, needs: held + copy });
+        }
+        let State { space, coded, graph, deleted, .. } = &mut writer.state;
+        graph.own()?;
+        if !self.params.kind.is_graph() {
+            return Ok(Repaired { finished: true, ..Repaired::default() });
+        }
+        let params = build_params(&self.params);
+        let repaired = match coded.as_ref().filter(|coded| coded.builds()) {
+            Some(coded) => repair::repair(graph, coded, deleted, params, executor, proceed),
+            None => repair::repair(graph, &*space, deleted, params, executor, proceed),
+        };
+        self.publish(writer);
+        Ok(repaired)
+    }
+
+    /// Numbers the vectors from 0 on in their order, without those that were removed, and makes room for `more`: nothing is
+    /// copied twice when these are added. Links are mended as by [`repair`](Self::repair). The former ids, in that order.
     ///
     /// # Errors
     /// As [`repair`](Self::repair), and if `proceed` stops it: the vectors keep their ids then.
     pub fn renumber(
         &self,
+        more: usize,
         executor: &dyn Executor,
         proceed: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<Vec<i64>, RemoveError> {
-        if !self.repair(executor, proceed)?.finished {
+        let mut writer = self.writer()?;
+        if writer.state.is_numbered() {
+            return Ok((0..writer.state.len() as i64).collect());
+        }
+        if !self.mend(&mut writer, executor, proceed)?.finished {
             return Err(RemoveError::Stopped);
         }
-        let mut writer = self.writer()?;
-        let mut state = writer.state.compact()?;
+        let heights = self.heights(writer.state.len(), more)?;
+        let mut state = writer.state.compact(more, &heights)?;
         let former = state.ids.to_vec();
         (state.ids, state.next_id) = (Column::new(), None);
         (writer.state, writer.rows) = (state, None);
@@ -132,8 +148,14 @@ impl Index {
 }
 
 impl State {
-    /// The same vectors without the deleted rows; those that stay keep their order, their ids and their links.
-    fn compact(&self) -> Result<State, crate::OutOfMemory> {
+    /// Whether vectors are numbered from 0 on, those to come too, and none was removed.
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.ids.is_empty() && self.next_id.is_none() && self.deleted.count() == 0
+    }
+
+    /// The same vectors without the deleted rows; those that stay keep their order, their ids and their links. With room
+    /// for `more`, of these heights in a graph.
+    fn compact(&self, more: usize, heights: &[u8]) -> Result<State, crate::OutOfMemory> {
         let rows: Vec<u32> =
             (0..self.space.len() as u32).filter(|&row| !self.deleted.contains(row)).collect();
         let mut ids = Column::new();
@@ -144,12 +166,12 @@ impl State {
         let graph = if self.graph.base.is_empty() {
             crate::hnsw::Graph::new(self.graph.m)
         } else {
-            self.graph.keep(&rows)?
+            self.graph.keep(&rows, heights)?
         };
-        let coded = self.coded.as_ref().map(|coded| coded.keep(&rows)).transpose()?;
+        let coded = self.coded.as_ref().map(|coded| coded.keep(&rows, more)).transpose()?;
         let listed = self.listed.as_ref().map(|listed| listed.keep(&rows, self.space.len())).transpose()?;
         Ok(State {
-            space: self.space.keep(&rows)?,
+            space: self.space.keep(&rows, more)?,
             coded,
             listed: listed.map(Arc::new),
             graph,

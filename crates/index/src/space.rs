@@ -270,10 +270,10 @@ impl Space {
         self.count = count;
     }
 
-    /// The vectors in `rows` alone, in our own memory.
-    pub(crate) fn keep(&self, rows: &[u32]) -> Result<Space, OutOfMemory> {
+    /// The vectors in `rows` alone, in our own memory, with room for `more`.
+    pub(crate) fn keep(&self, rows: &[u32], more: usize) -> Result<Space, OutOfMemory> {
         let mut kept = Space { rows: Column::new(), corrections: Column::new(), ..self.view(0) };
-        kept.reserve(rows.len())?;
+        kept.reserve(rows.len() + more)?;
         for &row in rows {
             kept.rows.extend(&self.rows[row as usize * self.stride..][..self.stride]);
             if self.corrected() {

@@ -96,7 +96,7 @@ impl Run {
     pub fn merge(
         mapping: &Mapping,
         directory: Box<dyn Directory>,
-        runs: &[(Run, Vec<u32>)],
+        runs: &[(Run, &[u32])],
     ) -> Result<Run, RunError> {
         if runs.iter().all(|(_, rows)| rows.is_empty()) {
             return Run::write(mapping, directory, std::iter::empty());
@@ -105,7 +105,7 @@ impl Run {
         for (run, rows) in runs.iter().filter(|(_, rows)| !rows.is_empty()) {
             segments.extend(run.searcher.index().searchable_segments()?);
             let mut bits = BitSet::with_max_value(run.rows());
-            for &row in rows {
+            for &row in *rows {
                 bits.insert(row);
             }
             let mut bytes = Vec::new();

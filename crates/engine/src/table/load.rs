@@ -224,14 +224,13 @@ impl Load<'_> {
             return Ok(0);
         }
         let mut of_vectors = Vec::new();
-        let mut indexes = Vec::new();
-        for ((index, rows), (_, params)) in built.into_iter().zip(table.mapping.schema().vectors()) {
+        let fields = table.mapping.schema().vectors().enumerate();
+        for ((index, rows), (field, (_, params))) in built.into_iter().zip(fields) {
             let coded = coded(&index, params.code, &effort.threads).map_err(|e| failed(e.into()))?;
-            indexes.push(coded.unwrap_or(index));
+            let index = coded.unwrap_or(index);
+            segment::write_index(&*table.storage, segment, field, &index).map_err(failed)?;
             of_vectors.push(rows);
         }
-        segment::write_indexes(&*table.storage, segment, indexes.iter()).map_err(failed)?;
-        drop(indexes);
         effort.check().map_err(failed)?;
         documents.finish().map_err(|error| failed(error.into()))?;
         let mut last: HashMap<&str, u32> = HashMap::with_capacity(ids.len());

@@ -11,7 +11,7 @@ use super::merge_policy::{Candidate, MergePolicy};
 use super::need;
 use super::rows::Written;
 use super::seal::FlushError;
-use super::segment::{self, Merged, Sealed, SegmentError, SegmentId, folder};
+use super::segment::{self, Sealed, SegmentError, SegmentId, folder};
 use super::table::Table;
 use super::view::{Body, Part};
 use crate::Purpose;
@@ -159,22 +159,24 @@ impl Table {
         let live =
             |part: &Part| (0..part.rows() as u32).filter(|&row| part.is_alive(row)).collect::<Vec<u32>>();
         let live: Vec<Vec<u32>> = sources.iter().map(|part| live(part)).collect();
-        let places =
-            || sources.iter().zip(&live).flat_map(|(part, rows)| rows.iter().map(move |&row| (*part, row)));
-        let written =
-            |(part, row): (&'_ Part, u32)| (part.id(row).to_owned(), part.seq(row), part.version(row));
-        let owned: Vec<(String, u64, u64)> = places().map(written).collect();
-        let rows: Vec<Written<'_>> =
-            owned.iter().map(|(id, seq, version)| Written { id, seq: *seq, version: *version }).collect();
-        let (mut indexes, mut of_vectors) = (Vec::new(), Vec::new());
+        let folder = segment::begin(&self.storage, segment)?;
+        let mut of_vectors = Vec::new();
+        // One after the other: none is held longer than it takes.
         for field in 0..self.mapping.schema().vectors().count() {
             effort.check()?;
             let (index, rows) = self.merged_vectors(field, sources, &live, effort)?;
-            indexes.push(index);
+            segment::write_index(&*self.storage, segment, field, &index)?;
             of_vectors.push(rows);
         }
-        let merged = Merged { rows: &rows, of_vectors: &of_vectors, indexes: &indexes };
-        Sealed::write_merged(&self.storage, &self.mapping, segment, merged, sources)
+        Sealed::write_documents(&self.mapping, folder.clone(), sources, &live)?;
+        let places = sources.iter().zip(&live).flat_map(|(part, rows)| rows.iter().map(move |&row| (part, row)));
+        let mut rows = Vec::with_capacity(live.iter().map(Vec::len).sum());
+        rows.extend(places.map(|(part, row)| Written {
+            id: part.id(row),
+            seq: part.seq(row),
+            version: part.version(row),
+        }));
+        Sealed::finish(&self.storage, &self.mapping, folder, segment, (&rows, &of_vectors))
     }
 
     /// The vectors of a field in one index, and the new row of each.
@@ -187,6 +189,7 @@ impl Table {
     ) -> Result<(Index, Vec<u32>), SegmentError> {
         let bases =
             live.iter().scan(0, |base, rows| Some(std::mem::replace(base, *base + rows.len() as u32)));
+        let bases: Vec<u32> = bases.collect();
         let (_, params) = self.mapping.schema().vectors().nth(field).expect("a field of the schema");
         let path = folder(sources[0].segment).join(format!("vectors-{field}"));
         let failed = |what: String| SegmentError::Damaged { path: path.clone(), what };
@@ -196,28 +199,35 @@ impl Table {
         } else {
             Index::new(*params).map_err(AddError::from)?
         };
-        let mut rows = Vec::new();
-        for (source, (part, (live, base))) in sources.iter().zip(live.iter().zip(bases)).enumerate() {
-            let reader = part.reader(field);
-            // Vectors of live rows, in the order of their numbers, with their new rows.
-            let of = |number: i64| {
-                let row = part.row_of(field, number)?;
-                Some((number, base + live.binary_search(&row).ok()? as u32))
-            };
-            let alive: Vec<(i64, u32)> = reader.ids().filter_map(of).collect();
-            if source == 0 && keep {
-                let dead: Vec<i64> = reader.ids().filter(|&number| of(number).is_none()).collect();
-                index.remove(&dead)?;
-                let renumbered = index.renumber(&effort.threads, &mut |_, _| (effort.proceed)())?;
-                debug_assert!(renumbered.iter().eq(alive.iter().map(|(number, _)| number)));
-            } else if !alive.is_empty() {
+        // Vectors of live rows, in the order of their numbers, with their new rows.
+        let of = |source: usize, number: i64| {
+            let row = sources[source].row_of(field, number)?;
+            let place = live[source].binary_search(&row).ok()?;
+            Some((number, bases[source] + place as u32))
+        };
+        let alive: Vec<Vec<(i64, u32)>> = (0..sources.len())
+            .map(|source| sources[source].reader(field).ids().filter_map(|number| of(source, number)).collect())
+            .collect();
+        let mut left: usize = alive.iter().skip(usize::from(keep)).map(Vec::len).sum();
+        if keep {
+            let dead: Vec<i64> =
+                sources[0].reader(field).ids().filter(|&number| of(0, number).is_none()).collect();
+            index.remove(&dead)?;
+            let renumbered = index.renumber(left, &effort.threads, &mut |_, _| (effort.proceed)())?;
+            debug_assert!(renumbered.iter().eq(alive[0].iter().map(|(number, _)| number)));
+        }
+        for (part, alive) in sources.iter().zip(&alive).skip(usize::from(keep)) {
+            if !alive.is_empty() {
+                // All at once: nothing is copied twice.
+                index.reserve(left)?;
+                left -= alive.len();
                 let numbers: Vec<i64> = alive.iter().map(|(number, _)| *number).collect();
                 let vectors: OwnedVectors =
-                    reader.vectors(&numbers).map_err(|error| failed(error.to_string()))?;
+                    part.reader(field).vectors(&numbers).map_err(|error| failed(error.to_string()))?;
                 add_coded(&mut index, vectors.as_vectors(), effort)?;
             }
-            rows.extend(alive.into_iter().map(|(_, row)| row));
         }
+        let rows = alive.into_iter().flatten().map(|(_, row)| row).collect();
         let with = coded(&index, params.code, &effort.threads)?;
         Ok((with.unwrap_or(index), rows))
     }

@@ -73,21 +73,24 @@ pub(super) fn merge(
     kept: &[Option<Index>],
     workers: usize,
 ) -> Result<u64, AddError> {
-    let (mut held, mut passing) = (0, 0);
+    let mut most = 0;
     for (field, (_, params)) in mapping.schema().vectors().enumerate() {
         let live = |part: &&Part| vectors(part, field) * part.live() / part.rows().max(1);
         let all = sources.iter().map(live).sum::<usize>();
+        let first = live(&sources[0]);
         let need = match &kept[field] {
-            Some(index) => index.predict(all - live(&sources[0]), false, workers)?,
+            Some(index) => {
+                let gone = vectors(sources[0], field) - first;
+                index.predict_renumbered(gone, all - first, workers)?
+            }
             None => index(*params, all, workers)?,
         };
         // The largest of those whose vectors are copied to be added.
-        let copied = sources.iter().skip(1).map(live).max().unwrap_or(0) * brought(params);
-        passing = passing.max(held + copied + need.peak);
-        held += need.held;
+        let copied = sources.iter().skip(usize::from(kept[field].is_some())).map(live).max().unwrap_or(0);
+        most = most.max(copied * brought(params) + need.peak);
     }
     let live: usize = sources.iter().map(|part| part.live()).sum();
     let documents: usize = sources.iter().map(|part| documents(part, mapping)).sum();
     // Documents are merged from file to file.
-    Ok((passing.max(held + MERGER + TERMS.min(documents / 13)) + MERGED_ROW * live) as u64)
+    Ok((most.max(MERGER + TERMS.min(documents / 13)) + MERGED_ROW * live) as u64)
 }

@@ -19,7 +19,10 @@ pub(super) struct Written<'a> {
 
 /// The bytes of a file of rows. `vectors` are, by field, the row of each vector's number.
 pub(super) fn to_bytes(rows: &[Written<'_>], vectors: &[Vec<u32>]) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    let words = 2 + vectors.len() + 3 * rows.len();
+    let ids: usize = rows.iter().map(|row| row.id.len()).sum();
+    let of_vectors: usize = vectors.iter().map(Vec::len).sum();
+    let mut bytes = Vec::with_capacity(8 * words + lookup::bytes(rows.len()) + 4 * of_vectors + ids);
     let mut word = |word: u64| bytes.extend(word.to_le_bytes());
     word(rows.len() as u64);
     word(vectors.len() as u64);

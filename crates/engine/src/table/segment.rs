@@ -130,18 +130,16 @@ pub(super) fn begin(storage: &Arc<dyn Storage>, segment: SegmentId) -> Result<Fo
     Ok(Folder::new(storage.clone(), dir))
 }
 
-/// Writes a segment's indexes.
-pub(super) fn write_indexes<'a>(
+/// Writes a segment's index of a field.
+pub(super) fn write_index(
     storage: &dyn Storage,
     segment: SegmentId,
-    indexes: impl Iterator<Item = &'a Index>,
+    field: usize,
+    index: &Index,
 ) -> Result<(), SegmentError> {
-    for (field, index) in indexes.enumerate() {
-        let path = vectors(&folder(segment), field);
-        let image = index.image().map_err(|error| damaged(&path, error))?;
-        write_blob(storage, &path, &image.pieces().collect::<Vec<_>>())?;
-    }
-    Ok(())
+    let path = vectors(&folder(segment), field);
+    let image = index.image().map_err(|error| damaged(&path, error))?;
+    write_blob(storage, &path, &image.pieces().collect::<Vec<_>>())
 }
 
 /// A segment's bitmap of dead rows.
@@ -157,14 +155,6 @@ fn damaged(path: &Path, what: impl ToString) -> SegmentError {
     SegmentError::Damaged { path: path.to_owned(), what: what.to_string() }
 }
 
-/// What a merged segment is made of, beside its documents.
-pub(super) struct Merged<'a> {
-    pub(super) rows: &'a [rows::Written<'a>],
-    /// By vector field, the row of each vector's number.
-    pub(super) of_vectors: &'a [Vec<u32>],
-    pub(super) indexes: &'a [Index],
-}
-
 impl Sealed {
     /// Writes a head, dead rows and all, as the segment `segment`, durably, and opens it.
     pub(super) fn write(
@@ -174,6 +164,17 @@ impl Sealed {
         (head, deleted): (&Head, &Bits),
         effort: &Effort<'_>,
     ) -> Result<Sealed, SegmentError> {
+        let folder = begin(storage, segment)?;
+        // One after the other: none is held longer than it takes.
+        for (field, (of, (_, params))) in head.vectors.iter().zip(mapping.schema().vectors()).enumerate() {
+            effort.check()?;
+            let index = sealed_index(&of.index, params.code, effort)?;
+            write_index(&**storage, segment, field, &index)?;
+        }
+        // Dead rows keep their places, empty.
+        let parsed =
+            (0..).zip(head.rows.iter()).map(|(row, r)| (!deleted.contains(row)).then_some(&r.parsed));
+        Run::write(mapping, Box::new(folder.clone()), parsed)?;
         let all: Vec<rows::Written<'_>> = head
             .rows
             .iter()
@@ -181,52 +182,22 @@ impl Sealed {
             .collect();
         let of_vectors: Vec<Vec<u32>> =
             head.vectors.iter().map(|v| v.rows.iter().copied().collect()).collect();
-        let mut indexes = Vec::new();
-        for (of, (_, params)) in head.vectors.iter().zip(mapping.schema().vectors()) {
-            effort.check()?;
-            indexes.push(sealed_index(&of.index, params.code, effort)?);
-        }
-        let indexes = indexes.iter().map(|index| &**index);
-        // Dead rows keep their places, empty.
-        let parsed =
-            (0..).zip(head.rows.iter()).map(|(row, r)| (!deleted.contains(row)).then_some(&r.parsed));
-        let documents = |folder: Folder| Run::write(mapping, Box::new(folder), parsed);
-        Sealed::write_all(storage, mapping, segment, (&all, &of_vectors), indexes, documents)
+        Sealed::finish(storage, mapping, folder, segment, (&all, &of_vectors))
     }
 
-    /// As [`write`](Self::write), of the live rows of `sources`.
-    pub(super) fn write_merged(
-        storage: &Arc<dyn Storage>,
+    /// Writes the documents of the live rows of `sources`, one source after the other.
+    pub(super) fn write_documents(
         mapping: &Mapping,
-        segment: SegmentId,
-        merged: Merged<'_>,
+        folder: Folder,
         sources: &[&Part],
-    ) -> Result<Sealed, SegmentError> {
+        live: &[Vec<u32>],
+    ) -> Result<(), SegmentError> {
         let runs = sources.iter().map(|part| part.runs(mapping)).collect::<Result<Vec<_>, _>>()?;
-        let live = |part: &&Part, run: &Run| {
-            let part = (*part).clone();
-            (run.clone(), (0..part.rows() as u32).filter(move |&row| part.is_alive(row)).collect())
-        };
         // A sealed segment is one run.
-        let runs: Vec<(Run, Vec<u32>)> =
-            sources.iter().zip(&runs).map(|(part, runs)| live(part, &runs[0].1)).collect();
-        let documents = |folder: Folder| Run::merge(mapping, Box::new(folder), &runs);
-        let Merged { rows, of_vectors, indexes } = merged;
-        Sealed::write_all(storage, mapping, segment, (rows, of_vectors), indexes.iter(), documents)
-    }
-
-    fn write_all<'a>(
-        storage: &Arc<dyn Storage>,
-        mapping: &Mapping,
-        segment: SegmentId,
-        (all, of_vectors): (&[rows::Written<'_>], &[Vec<u32>]),
-        indexes: impl Iterator<Item = &'a Index>,
-        documents: impl FnOnce(Folder) -> Result<Run, RunError>,
-    ) -> Result<Sealed, SegmentError> {
-        let folder = begin(storage, segment)?;
-        write_indexes(&**storage, segment, indexes)?;
-        documents(folder.clone())?;
-        Sealed::finish(storage, mapping, folder, segment, (all, of_vectors))
+        let runs: Vec<(Run, &[u32])> =
+            runs.iter().zip(live).map(|(runs, live)| (runs[0].1.clone(), &live[..])).collect();
+        Run::merge(mapping, Box::new(folder), &runs)?;
+        Ok(())
     }
 
     /// Writes the last of a segment's files, makes all of them durable, and opens it.

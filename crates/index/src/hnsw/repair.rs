@@ -242,8 +242,9 @@ pub(crate) fn connect<C: Compare>(graph: &Graph, space: &C, deleted: &RowSet, pa
 }
 
 impl Graph {
-    /// The graph of `nodes` alone (ascending), numbered anew. Nothing may be linked with other nodes.
-    pub(crate) fn keep(&self, nodes: &[u32]) -> Result<Graph, crate::OutOfMemory> {
+    /// The graph of `nodes` alone (ascending), numbered anew, with room for nodes of the heights `more`. Nothing may be
+    /// linked with other nodes.
+    pub(crate) fn keep(&self, nodes: &[u32], more: &[u8]) -> Result<Graph, crate::OutOfMemory> {
         let mut graph = Graph::new(self.m);
         let kept = |all: &[u32], n: u32| all.binary_search(&n).map_or(NONE, |place| place as u32);
         let pilots: Vec<u32> = (0..self.pilots.len() as u32)
@@ -253,7 +254,7 @@ impl Graph {
         for &pilot in &pilots {
             heights[kept(nodes, self.pilots[pilot as usize]) as usize] = self.height(pilot) as u8;
         }
-        graph.reserve(&heights)?;
+        graph.reserve(&[&heights, more].concat())?;
         graph.append(0, &heights);
         let base = self.base();
         let mut places = vec![NONE; base.members()];

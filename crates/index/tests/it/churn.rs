@@ -243,6 +243,34 @@ fn a_repair_stays_within_the_memory_limit() {
     assert_eq!(index.repair(&Inline, &mut proceed).unwrap().dropped, 200);
 }
 
+/// What is renumbered has ids from 0 on, and room for what comes: nothing grows beyond what was predicted.
+#[test]
+fn renumbered_vectors_count_from_zero_and_have_room_for_more() {
+    let data = Data::clustered(Dtype::F32, 16, 900, 451);
+    let (first, more) = (data.vectors().slice(16, 0..600), data.vectors().slice(16, 600..900));
+    for kind in [Kind::Flat, Kind::Hnsw] {
+        for removed in [0, 40, 300, 600] {
+            let built = Index::new(params(Dtype::F32, Metric::L2, 16, kind)).unwrap();
+            built.add(first, None, &Inline, &mut go_on).unwrap();
+            let index = crate::files::open(&crate::files::image(&built)).unwrap();
+            let need = index.predict_renumbered(removed, 300, 1).unwrap();
+            index.remove(&(0..removed as i64).collect::<Vec<_>>()).unwrap();
+            if removed == 600 {
+                // Nothing is left, and numbering would go on.
+                mend(&index);
+            }
+            let mut proceed = |_: usize, _: usize| ControlFlow::Continue(());
+            let former = index.renumber(300, &Inline, &mut proceed).unwrap();
+            assert!(former.iter().copied().eq(removed as i64..600), "{kind:?}, {removed} removed");
+            index.add(more, None, &Inline, &mut go_on).unwrap();
+            assert!(index.reader().ids().eq(0..900 - removed as i64), "{kind:?}, {removed} removed");
+            // Which nodes are in upper layers is drawn by their numbers.
+            let off = index.owned_bytes().abs_diff(need.held);
+            assert!(off * 20 <= need.held, "{kind:?}, {removed} removed: {off} bytes off of {need:?}");
+        }
+    }
+}
+
 /// An index that lost all of its vectors, and their rows, goes on numbering, in memory and from a file.
 #[test]
 fn numbering_goes_on_when_nothing_is_left() {
