@@ -3,12 +3,15 @@
 //! Every use says how many bytes it will take at most, and gets an [`Admitted`], which gives them back when it goes. The sum
 //! is one number that only grows where it stays within the limit. Uses that nobody waits for may wait in a queue, first
 //! come, first served, which is bounded too.
+//!
+//! A part of the limit is for sealing and searches alone: what is written can be sealed, which gives memory back, and is
+//! found, also where nothing more can be written, loaded, merged or opened.
 
 use crate::memory_limit::MemoryLimit;
 use std::collections::VecDeque;
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,7 +45,20 @@ impl Purpose {
             Purpose::Search => "search",
         }
     }
+
+    /// What of a limit of so many bytes is not for it.
+    fn kept(self, limit: u64) -> u64 {
+        match self {
+            Purpose::Seal | Purpose::Search => 0,
+            _ if limit == u64::MAX => 0,
+            _ => KEPT_MAX.min(limit / 2),
+        }
+    }
 }
+
+/// What is kept for sealing and searches, the most: two heads are sealed at a time, whatever is in them (what depends on
+/// that was asked for when it was written).
+const KEPT_MAX: u64 = 32 << 20;
 
 impl fmt::Display for Purpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,14 +91,21 @@ impl fmt::Display for InUse {
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Refusal {
     #[error(
-        "{purpose} needs {asked} bytes, and of circuit_breaker.limit={limit} are in use {} ({in_use}): ask again later, close tables, or raise the limit",
-        in_use.total()
+        "{purpose} needs {asked} bytes, and of circuit_breaker.limit={limit}{} are in use {} ({in_use}): ask again later, close tables, or raise the limit",
+        but(*.kept), in_use.total()
     )]
-    Limit { purpose: Purpose, asked: u64, limit: u64, in_use: InUse },
+    Limit { purpose: Purpose, asked: u64, limit: u64, kept: u64, in_use: InUse },
     #[error("{purpose} needs {asked} bytes, and {waiting} wait for memory already: ask again later")]
     Queue { purpose: Purpose, asked: u64, waiting: usize },
-    #[error("{purpose} waited in vain for {asked} bytes: ask again later, or raise circuit_breaker.limit")]
-    Waited { purpose: Purpose, asked: u64 },
+    #[error(
+        "{purpose} waited in vain for {asked} bytes, and of circuit_breaker.limit={limit}{} are in use {} ({in_use}): ask again later, or raise the limit",
+        but(*.kept), in_use.total()
+    )]
+    Waited { purpose: Purpose, asked: u64, limit: u64, kept: u64, in_use: InUse },
+}
+
+fn but(kept: u64) -> String {
+    if kept == 0 { String::new() } else { format!(", {kept} of it for sealing and searches alone,") }
 }
 
 /// Who says what may be taken.
@@ -90,7 +113,7 @@ pub enum Refusal {
 pub struct Admission {
     limit: AtomicU64,
     total: AtomicU64,
-    /// By purpose: figures for people.
+    /// By purpose: figures for people. Not of searches, which are the rest: one number less that all of them change.
     by: [AtomicU64; Purpose::ALL.len()],
     /// Tickets of those that wait, in order.
     queue: Mutex<Queue>,
@@ -98,6 +121,8 @@ pub struct Admission {
     waiting: AtomicUsize,
     freed: Condvar,
     waiting_max: NonZeroUsize,
+    /// Whether a write or an opening was refused since somebody last asked.
+    short: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -125,6 +150,7 @@ impl Admission {
             waiting: AtomicUsize::new(0),
             freed: Condvar::new(),
             waiting_max,
+            short: AtomicBool::new(false),
         })
     }
 
@@ -143,7 +169,20 @@ impl Admission {
     /// Bytes in use by purpose.
     pub fn in_use(&self) -> InUse {
         // Relaxed: figures, each by itself.
-        InUse(std::array::from_fn(|at| self.by[at].load(Ordering::Relaxed)))
+        let mut by = std::array::from_fn(|at| self.by[at].load(Ordering::Relaxed));
+        by[Purpose::Search as usize] =
+            self.total.load(Ordering::Relaxed).saturating_sub(by.iter().sum::<u64>());
+        InUse(by)
+    }
+
+    /// Whether memory is so short that something that would give `back` so many bytes should be done: a write or an opening
+    /// was refused since this was last asked, or an eighth of what they may have is left at most, and it is worth while.
+    pub(crate) fn is_short(&self, back: u64) -> bool {
+        let limit = self.limit();
+        let most = limit - Purpose::Write.kept(limit);
+        // Relaxed: asked again and again.
+        let full = self.total.load(Ordering::Relaxed) > most - most / 8;
+        self.short.swap(false, Ordering::Relaxed) || (full && back >= limit / 16)
     }
 
     /// How many wait.
@@ -160,6 +199,11 @@ impl Admission {
         Ok(Admitted { admission: self.clone(), purpose, bytes })
     }
 
+    /// No memory yet.
+    pub fn nothing(self: &Arc<Self>, purpose: Purpose) -> Admitted {
+        Admitted { admission: self.clone(), purpose, bytes: 0 }
+    }
+
     /// As [`admit`](Self::admit), waiting for its turn and until there is room, for `timeout` at most.
     ///
     /// # Errors
@@ -170,15 +214,30 @@ impl Admission {
         bytes: u64,
         timeout: Duration,
     ) -> Result<Admitted, Refusal> {
-        let limit = self.limit();
-        if bytes > limit {
-            return Err(Refusal::Limit { purpose, asked: bytes, limit, in_use: self.in_use() });
-        }
         // Whoever waits already comes first.
-        if self.waiting() == 0
-            && let Ok(admitted) = self.admit(purpose, bytes)
-        {
-            return Ok(admitted);
+        if self.waiting() > 0 || self.take(purpose, bytes).is_err() {
+            self.wait(purpose, bytes, timeout)?;
+        }
+        Ok(Admitted { admission: self.clone(), purpose, bytes })
+    }
+
+    /// `bytes` for a search, which waits for `timeout` if there is no room: one number that changes, no queue and no count
+    /// of who has the admission otherwise.
+    ///
+    /// # Errors
+    /// As [`admit_later`](Self::admit_later).
+    pub(crate) fn admit_search(&self, bytes: u64, timeout: Duration) -> Result<AdmittedSearch<'_>, Refusal> {
+        if self.take(Purpose::Search, bytes).is_err() {
+            self.wait(Purpose::Search, bytes, timeout)?;
+        }
+        Ok(AdmittedSearch { admission: self, bytes })
+    }
+
+    fn wait(&self, purpose: Purpose, bytes: u64, timeout: Duration) -> Result<(), Refusal> {
+        let limit = self.limit();
+        let kept = purpose.kept(limit);
+        if bytes > limit - kept {
+            return Err(Refusal::Limit { purpose, asked: bytes, limit, kept, in_use: self.in_use() });
         }
         let mut queue = self.queue();
         if queue.tickets.len() >= self.waiting_max.get() {
@@ -201,10 +260,12 @@ impl Admission {
         drop(queue);
         // The next in the queue may have been waiting for this one only.
         self.freed.notify_all();
-        if !taken {
-            return Err(Refusal::Waited { purpose, asked: bytes });
+        if taken {
+            return Ok(());
         }
-        Ok(Admitted { admission: self.clone(), purpose, bytes })
+        let limit = self.limit();
+        let (kept, in_use) = (purpose.kept(limit), self.in_use());
+        Err(Refusal::Waited { purpose, asked: bytes, limit, kept, in_use })
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -213,23 +274,34 @@ impl Admission {
 
     fn take(&self, purpose: Purpose, bytes: u64) -> Result<(), Refusal> {
         let limit = self.limit();
-        let fits = |total: u64| total.checked_add(bytes).filter(|&total| total <= limit);
+        let kept = purpose.kept(limit);
+        let fits = |total: u64| total.checked_add(bytes).filter(|&total| total <= limit - kept);
         // Nothing is published by it but the number, which is one atomic: its order with `waiting` alone counts.
-        if self.total.fetch_update(Ordering::SeqCst, Ordering::Relaxed, fits).is_err() {
-            return Err(Refusal::Limit { purpose, asked: bytes, limit, in_use: self.in_use() });
+        if bytes > 0 && self.total.fetch_update(Ordering::SeqCst, Ordering::Relaxed, fits).is_err() {
+            if matches!(purpose, Purpose::Write | Purpose::Open) {
+                self.short.store(true, Ordering::Relaxed);
+            }
+            return Err(Refusal::Limit { purpose, asked: bytes, limit, kept, in_use: self.in_use() });
         }
-        self.by[purpose as usize].fetch_add(bytes, Ordering::Relaxed);
+        self.note(purpose, |by| by.fetch_add(bytes, Ordering::Relaxed));
         Ok(())
+    }
+
+    /// Changes the figure of a purpose, if it has one.
+    fn note(&self, purpose: Purpose, change: impl FnOnce(&AtomicU64) -> u64) {
+        if purpose != Purpose::Search {
+            change(&self.by[purpose as usize]);
+        }
     }
 
     /// Counts bytes that are there already, limit or not.
     fn count(&self, purpose: Purpose, bytes: u64) {
         self.total.fetch_add(bytes, Ordering::SeqCst);
-        self.by[purpose as usize].fetch_add(bytes, Ordering::Relaxed);
+        self.note(purpose, |by| by.fetch_add(bytes, Ordering::Relaxed));
     }
 
     fn give(&self, purpose: Purpose, bytes: u64) {
-        self.by[purpose as usize].fetch_sub(bytes, Ordering::Relaxed);
+        self.note(purpose, |by| by.fetch_sub(bytes, Ordering::Relaxed));
         self.total.fetch_sub(bytes, Ordering::SeqCst);
         self.wake();
     }
@@ -258,6 +330,18 @@ impl Admitted {
         self.bytes
     }
 
+    /// Makes it `bytes`, if it is less.
+    ///
+    /// # Errors
+    /// If that would exceed the limit: it is what it was then.
+    pub fn raise(&mut self, bytes: u64) -> Result<(), Refusal> {
+        if bytes > self.bytes {
+            self.admission.take(self.purpose, bytes - self.bytes)?;
+            self.bytes = bytes;
+        }
+        Ok(())
+    }
+
     /// Makes it what is really held, more or less than what was asked for: what is there already cannot be refused.
     pub fn settle(&mut self, bytes: u64) {
         if bytes > self.bytes {
@@ -272,5 +356,18 @@ impl Admitted {
 impl Drop for Admitted {
     fn drop(&mut self) {
         self.settle(0);
+    }
+}
+
+/// As [`Admitted`], of a search.
+#[derive(Debug)]
+pub(crate) struct AdmittedSearch<'a> {
+    admission: &'a Admission,
+    bytes: u64,
+}
+
+impl Drop for AdmittedSearch<'_> {
+    fn drop(&mut self) {
+        self.admission.give(Purpose::Search, self.bytes);
     }
 }

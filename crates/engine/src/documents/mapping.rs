@@ -177,9 +177,12 @@ impl Mapping {
             document.add_object(self.text, values.clone());
             document.add_object(self.raw, values);
         }
-        let source = serde_json::to_vec(&source).expect("a map of strings to JSON is JSON");
+        let mut source = serde_json::to_vec(&source).expect("a map of strings to JSON is JSON");
         document.add_text(self.id, id);
         document.add_bytes(self.source, &source);
+        // Heads hold many: without the room that they grew into.
+        document.shrink_to_fit();
+        source.shrink_to_fit();
         Ok(Parsed { document, vectors, source })
     }
 }

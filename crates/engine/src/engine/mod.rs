@@ -228,7 +228,14 @@ impl Engine {
         let files =
             files.map_err(|error| EngineError::Io { what: "the table's folder cannot be had", error })?;
         let files = Arc::new(files);
-        match Table::open(files.clone(), self.resources.clone()) {
+        let opened = loop {
+            match Table::open(files.clone(), self.resources.clone()) {
+                // There is room once another is closed, perhaps.
+                Err(error) if quarantine::is_for_memory(&error) && self.close_oldest() => {}
+                opened => break opened,
+            }
+        };
+        match opened {
             Ok(table) => {
                 let table = Arc::new(self.upkeep.watch(table));
                 self.keep(slot, &mut stage, files, &table);
@@ -349,6 +356,15 @@ impl Engine {
     /// A table is open no longer; its stage is held.
     fn forget(&self, slot: &Arc<Slot>) {
         self.open_slots().retain(|other| !Arc::ptr_eq(other, slot));
+    }
+
+    /// Closes the table that was asked for longest ago of those that nobody holds; whether there was one.
+    fn close_oldest(&self) -> bool {
+        let mut open = self.open_slots().clone();
+        open.sort_by_key(|slot| slot.used());
+        let close = |slot: &&Arc<Slot>| slot.try_stage().is_some_and(|mut stage| slot.close(&mut stage));
+        let closed = open.iter().find(close);
+        closed.inspect(|slot| self.forget(slot)).is_some()
     }
 
     /// Closes tables that nobody holds, those first that were asked for longest ago, while more is open than the limits

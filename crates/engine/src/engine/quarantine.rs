@@ -12,7 +12,7 @@ use tantivy::directory::error::OpenReadError;
 /// Whether opening the table again may succeed though nobody mended anything.
 pub(super) fn may_pass(error: &OpenError) -> bool {
     match error {
-        OpenError::Exists | OpenError::Locked | OpenError::Manifest(_) => true,
+        OpenError::Exists | OpenError::Locked | OpenError::Manifest(_) | OpenError::Refused(_) => true,
         OpenError::Io { error, .. } => passes(error),
         OpenError::State(StateError::Read(ReadError::Io(error))) => passes(error),
         OpenError::Log(ReplayError::Io { error, .. }) => passes(error),
@@ -23,6 +23,7 @@ pub(super) fn may_pass(error: &OpenError) -> bool {
             SegmentError::Memory(_)
             | SegmentError::Add(_)
             | SegmentError::Remove(_)
+            | SegmentError::Refused(_)
             | SegmentError::Stopped => true,
             SegmentError::Blob { .. } | SegmentError::Index { .. } | SegmentError::Damaged { .. } => false,
         },
@@ -33,6 +34,11 @@ pub(super) fn may_pass(error: &OpenError) -> bool {
         OpenError::Write { error: WriteError::Failed { .. }, .. } => true,
         _ => false,
     }
+}
+
+/// Whether the table was not opened since memory is short.
+pub(super) fn is_for_memory(error: &OpenError) -> bool {
+    matches!(error, OpenError::Refused(_) | OpenError::Segment { error: SegmentError::Refused(_), .. })
 }
 
 /// A file that is not there, or holds what it should not, does not come back.

@@ -1,7 +1,7 @@
 //! A table's place in the engine: closed, open, damaged or gone.
 //!
-//! Whoever opens, closes, creates or drops a table holds its stage's lock, and no other table's, so that others of the same
-//! table wait and those of other tables do not. Who asks for a table that is open takes no lock.
+//! Whoever opens, closes, creates or drops a table holds its stage's lock, and waits for no other table's, so that others of
+//! the same table wait and those of other tables do not. Who asks for a table that is open takes no lock.
 
 use crate::table::Watched;
 use arc_swap::ArcSwapOption;

@@ -2,10 +2,11 @@
 //!
 //! Which rows a filter matches never changes in a segment, as dead rows are passed over by whoever searches; which vectors
 //! may be results changes as rows die, so that is kept with their number (rows only die). It goes when the
-//! segment goes, and is at most about four bytes for each row, what was used longest ago going first. Nothing is evaluated
-//! under the lock.
+//! segment goes, and is at most about four bytes for each row, what was used longest ago going first; where memory is short
+//! nothing more is kept. Nothing is evaluated under the lock.
 
 use super::bits::Bits;
+use crate::Admitted;
 use lanewise_index::Filter;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -25,6 +26,9 @@ struct Kept {
     /// Used last at the end.
     entries: Vec<Entry>,
     bytes: usize,
+    /// Of the whole segment, and what it is without what is kept here.
+    memory: Option<Admitted>,
+    base: u64,
 }
 
 struct Entry {
@@ -40,9 +44,11 @@ enum Value {
 }
 
 impl Filters {
-    /// Of a segment with so many rows.
-    pub(super) fn new(rows: usize) -> Filters {
-        Filters { bytes_max: BYTES_MIN + BITMAPS * rows.div_ceil(8), kept: Mutex::default() }
+    /// Of a segment with so many rows, whose memory it keeps.
+    pub(super) fn new(rows: usize, memory: Option<Admitted>) -> Filters {
+        let base = memory.as_ref().map_or(0, Admitted::bytes);
+        let kept = Mutex::new(Kept { memory, base, ..Kept::default() });
+        Filters { bytes_max: BYTES_MIN + BITMAPS * rows.div_ceil(8), kept }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -94,6 +100,9 @@ impl Filters {
         while kept.bytes + bytes > self.bytes_max {
             kept.remove_first();
         }
+        if !kept.hold(bytes) {
+            return;
+        }
         kept.bytes += bytes;
         kept.entries.push(Entry { filter: filter.into(), bytes, value });
     }
@@ -115,6 +124,14 @@ impl Kept {
         let (at, found) = self.entries.iter().enumerate().find_map(|(at, entry)| Some((at, own(entry)?)))?;
         self.entries[at..].rotate_left(1);
         Some(found)
+    }
+
+    /// Whether there is memory for so much more than is kept.
+    fn hold(&mut self, more: usize) -> bool {
+        let kept = self.base + self.bytes as u64;
+        let Some(memory) = &mut self.memory else { return true };
+        memory.settle(memory.bytes().min(kept));
+        memory.raise(kept + more as u64).is_ok()
     }
 
     fn remove(&mut self, which: impl Fn(&Entry) -> bool) {
@@ -145,7 +162,7 @@ mod tests {
         /// What is known is what was kept, what is kept has a bound, and what was just used is known.
         #[test]
         fn what_is_kept_is_right_and_bounded(asked in prop::collection::vec((0u32..90, any::<bool>()), 1..300)) {
-            let filters = Filters::new(1000);
+            let filters = Filters::new(1000, None);
             for (seed, keep) in asked {
                 let name = seed.to_string();
                 if let Some(known) = filters.rows(&name) {
@@ -163,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_was_used_longest_ago_goes_first() {
-        let filters = Filters::new(1000);
+        let filters = Filters::new(1000, None);
         let fits = filters.bytes_max / (rows(0).bytes() + 2 + size_of::<Entry>());
         for seed in 0..fits as u32 {
             filters.keep_rows(&format!("{seed:02}"), &rows(seed));

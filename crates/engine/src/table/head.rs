@@ -6,6 +6,7 @@
 
 use super::append::Appended;
 use super::lookup::{Lookup, hash};
+use super::memory::HeadMemory;
 use super::op;
 use crate::Threads;
 use crate::documents::{Mapping, Parsed, Run, RunError};
@@ -38,10 +39,14 @@ pub(super) struct Head {
     pub(super) rows: Appended<Row>,
     /// Bytes of the rows' records.
     pub(super) bytes: u64,
+    /// Bytes of their ids and documents alone.
+    pub(super) documents: u64,
     lookup: Lookup,
     /// By vector field.
     pub(super) vectors: Vec<Vectors>,
     runs: Arc<Runs>,
+    /// Given back when nobody looks at the head any more.
+    pub(super) memory: Arc<HeadMemory>,
 }
 
 impl Head {
@@ -54,15 +59,18 @@ impl Head {
         Ok(Head {
             rows: Appended::default(),
             bytes: 0,
+            documents: 0,
             lookup: Lookup::new(0),
             vectors,
             runs: Arc::default(),
+            memory: Arc::default(),
         })
     }
 
     /// Adds a row whose vectors are the next of those that were added to the indexes. Its number.
     pub(super) fn push(&mut self, mut row: Row) -> u32 {
         self.bytes += op::bytes(&row.id, Some(&row.parsed)) as u64;
+        self.documents += (row.id.len() + row.parsed.source.len()) as u64;
         let Head { rows, lookup, vectors, .. } = self;
         let number = rows.len() as u32;
         for (vectors, given) in vectors.iter_mut().zip(&row.parsed.vectors) {
@@ -138,6 +146,13 @@ impl Head {
         let runs = Arc::new(runs);
         self.runs.current.store(runs.clone());
         Ok(runs)
+    }
+
+    /// Rows that were added since documents were last searched.
+    pub(super) fn unsearched(&self) -> usize {
+        let runs = self.runs.current.load();
+        let searched = runs.last().map_or(0, |(first, run)| first + run.rows());
+        self.rows.len().saturating_sub(searched as usize)
     }
 
     fn run(&self, mapping: &Mapping, rows: Range<u32>) -> Result<Run, RunError> {

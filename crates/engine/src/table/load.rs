@@ -10,6 +10,8 @@ use super::bits::Bits;
 use super::directory::Folder;
 use super::effort::Effort;
 use super::indexes::{add_coded, check_vectors, coded, joined};
+use super::memory::Asked;
+use super::need::{self, Loaded};
 use super::op;
 use super::rows;
 use super::seal::FlushError;
@@ -18,7 +20,8 @@ use super::table::Table;
 use super::view::{At, Body, Part};
 use super::write::{ID_BYTES_MAX, WriteError};
 use crate::documents::{DocumentError, Parsed, RunWriter};
-use lanewise_index::{AddError, CreateError, Index, OwnedVectors, Reader, Search, Vectors};
+use crate::{Admitted, Purpose, Refusal};
+use lanewise_index::{AddError, CreateError, Executor, Index, OwnedVectors, Reader, Search, Vectors};
 use lanewise_storage::manifest::ReplaceError;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -34,6 +37,8 @@ pub struct Load<'a> {
     indexes: Vec<(Index, Vec<u32>)>,
     /// Some of a batch is in, and some is not.
     broken: bool,
+    loaded: Loaded,
+    memory: Admitted,
 }
 
 /// A segment that is removed again unless it is finished.
@@ -78,6 +83,8 @@ pub enum LoadError {
     #[error("an earlier batch failed when some of it was in: begin the load again")]
     Broken,
     #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
     Segment(#[from] SegmentError),
     #[error(transparent)]
     Create(#[from] CreateError),
@@ -87,8 +94,10 @@ impl Table {
     /// Begins to load documents.
     ///
     /// # Errors
-    /// If the system fails.
+    /// If memory is short, or the system fails.
     pub fn load(&self) -> Result<Load<'_>, LoadError> {
+        let loaded = Loaded::default();
+        let memory = self.resources.admission.admit(Purpose::Write, need::loaded(loaded, 0))?;
         let segment = self.new_segment();
         let indexes =
             self.mapping.schema().vectors().map(|(_, params)| Ok((Index::new(*params)?, Vec::new())));
@@ -100,7 +109,7 @@ impl Table {
             RunWriter::new(&self.mapping, Box::new(folder.clone())).map_err(SegmentError::from)?;
         let ids = Vec::new();
         let begun = Begun { table: self, segment, finished: false };
-        Ok(Load { begun, folder, documents, ids, indexes, broken: false })
+        Ok(Load { begun, folder, documents, ids, indexes, broken: false, loaded, memory })
     }
 }
 
@@ -108,8 +117,10 @@ impl Load<'_> {
     /// Makes room for so many documents with all their vectors: without, memory grows by halves, and is copied.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// If there is no memory: nothing has changed.
     pub fn reserve(&mut self, documents: usize) -> Result<(), LoadError> {
+        let rows = self.loaded.rows + documents;
+        self.ask(Loaded { rows, ..self.loaded }, &vec![documents; self.indexes.len()], 0, 1)?;
         self.ids.reserve(documents);
         let schema = self.begun.table.mapping.schema();
         for ((name, _), (index, _)) in schema.vectors().zip(&self.indexes) {
@@ -122,14 +133,25 @@ impl Load<'_> {
     /// in this load replaces the earlier one.
     ///
     /// # Errors
-    /// If anything about a document is wrong, nothing of the batch is taken in. If an index refuses vectors or the
-    /// system fails, the load is over.
+    /// If anything about a document is wrong or memory is short, nothing of the batch is taken in. If an index refuses
+    /// vectors or the system fails, the load is over.
     pub fn add(&mut self, batch: Batch<'_>, effort: &Effort<'_>) -> Result<(), LoadError> {
         if self.broken {
             return Err(LoadError::Broken);
         }
         let (ids, parsed) = self.parse(&batch)?;
         let first = self.ids.len() as u32;
+        let bytes = ids.iter().map(String::len).chain(parsed.iter().map(|one| one.source.len()));
+        let loaded =
+            Loaded { rows: self.loaded.rows + ids.len(), bytes: self.loaded.bytes + bytes.sum::<usize>() };
+        let schema = self.begun.table.mapping.schema();
+        let counts = schema.vectors().enumerate().map(|(field, (name, _))| {
+            let given = batch.vectors.iter().any(|(of, _)| *of == name);
+            parsed.iter().filter(|one| given || one.vectors[field].is_some()).count()
+        });
+        let counts: Vec<usize> = counts.collect();
+        self.ask(loaded, &counts, need::batch(&parsed), effort.threads.workers())?;
+        self.loaded = loaded;
         self.broken = true;
         let schema = self.begun.table.mapping.schema();
         for (field, ((name, _), (index, rows))) in schema.vectors().zip(&mut self.indexes).enumerate() {
@@ -150,7 +172,28 @@ impl Load<'_> {
         }
         self.ids.extend(ids);
         self.broken = false;
+        let held = self.indexes.iter().map(|(index, _)| index.owned_bytes()).sum();
+        self.memory.settle(need::loaded(self.loaded, held));
         Ok(())
+    }
+
+    /// Asks for the memory of documents `loaded` with so many vectors more by field, beside so many bytes that pass.
+    fn ask(
+        &mut self,
+        loaded: Loaded,
+        counts: &[usize],
+        passing: usize,
+        workers: usize,
+    ) -> Result<(), LoadError> {
+        let (mut held, mut most) = (0, 0);
+        let schema = self.begun.table.mapping.schema();
+        for ((name, _), ((index, _), &count)) in schema.vectors().zip(self.indexes.iter().zip(counts)) {
+            let need = index.predict(count, false, workers);
+            let need = need.map_err(|error| LoadError::Add { field: name.to_owned(), error })?;
+            held += need.held;
+            most = most.max(need.peak.saturating_sub(need.held));
+        }
+        Ok(self.memory.raise(need::loaded(loaded, held + most + passing))?)
     }
 
     /// Number of documents so far, replaced ones among them.
@@ -214,7 +257,7 @@ impl Load<'_> {
     /// # Errors
     /// What failed; the table is as it was.
     pub fn finish(self, effort: &Effort<'_>) -> Result<usize, FlushError> {
-        let Load { mut begun, folder, documents, ids, indexes: built, broken } = self;
+        let Load { mut begun, folder, documents, ids, indexes: built, broken, memory: _memory, .. } = self;
         let (table, segment) = (begun.table, begun.segment);
         let failed = |error: SegmentError| FlushError::Segment { segment, error };
         if broken {
@@ -260,7 +303,8 @@ impl Load<'_> {
             rows.push(rows::Written { id, seq, version });
         }
         let of = (&rows[..], &of_vectors[..]);
-        let sealed = Sealed::finish(&table.storage, &table.mapping, folder, segment, of);
+        let asked = Asked::Told(&table.resources.admission);
+        let sealed = Sealed::finish(&table.storage, &table.mapping, folder, segment, of, asked);
         let sealed = Arc::new(sealed.map_err(failed)?);
         let mut parts = view.parts.clone();
         let (heads, rest): (Vec<At>, Vec<At>) =

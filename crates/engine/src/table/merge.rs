@@ -7,6 +7,7 @@
 use super::bits::Bits;
 use super::effort::Effort;
 use super::indexes::{add_coded, coded};
+use super::memory::Asked;
 use super::merge_policy::{Candidate, MergePolicy};
 use super::need;
 use super::rows::Written;
@@ -169,14 +170,16 @@ impl Table {
             of_vectors.push(rows);
         }
         Sealed::write_documents(&self.mapping, folder.clone(), sources, &live)?;
-        let places = sources.iter().zip(&live).flat_map(|(part, rows)| rows.iter().map(move |&row| (part, row)));
+        let places =
+            sources.iter().zip(&live).flat_map(|(part, rows)| rows.iter().map(move |&row| (part, row)));
         let mut rows = Vec::with_capacity(live.iter().map(Vec::len).sum());
         rows.extend(places.map(|(part, row)| Written {
             id: part.id(row),
             seq: part.seq(row),
             version: part.version(row),
         }));
-        Sealed::finish(&self.storage, &self.mapping, folder, segment, (&rows, &of_vectors))
+        let asked = Asked::Told(&self.resources.admission);
+        Sealed::finish(&self.storage, &self.mapping, folder, segment, (&rows, &of_vectors), asked)
     }
 
     /// The vectors of a field in one index, and the new row of each.
@@ -206,7 +209,9 @@ impl Table {
             Some((number, bases[source] + place as u32))
         };
         let alive: Vec<Vec<(i64, u32)>> = (0..sources.len())
-            .map(|source| sources[source].reader(field).ids().filter_map(|number| of(source, number)).collect())
+            .map(|source| {
+                sources[source].reader(field).ids().filter_map(|number| of(source, number)).collect()
+            })
             .collect();
         let mut left: usize = alive.iter().skip(usize::from(keep)).map(Vec::len).sum();
         if keep {

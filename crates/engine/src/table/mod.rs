@@ -17,6 +17,7 @@ mod head;
 mod indexes;
 mod load;
 mod lookup;
+mod memory;
 mod merge;
 mod merge_policy;
 mod need;

@@ -3,6 +3,8 @@
 use super::apply::{Applied, Checked, Writing};
 use super::bits::Bits;
 use super::head::Head;
+use super::memory::Asked;
+use super::need;
 use super::op::{Record, RecordError, decode};
 use super::segment::{self, Sealed, SegmentError, SegmentId};
 use super::state::{Listed, State, StateError};
@@ -10,6 +12,7 @@ use super::table::{Resources, Table, Writer};
 use super::view::{Body, Part, View};
 use super::write::{When, WriteError};
 use crate::documents::{Mapping, Schema, SchemaError};
+use crate::{Purpose, Refusal};
 use arc_swap::ArcSwap;
 use lanewise_index::CreateError;
 use lanewise_storage::log::{Log, ReplayError};
@@ -47,6 +50,8 @@ pub enum OpenError {
     Index(#[from] CreateError),
     #[error("segment {}: {error}", segment.0)]
     Segment { segment: SegmentId, error: SegmentError },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     #[error(transparent)]
     Log(#[from] ReplayError),
     #[error("record {seq} of the log: {error}")]
@@ -161,7 +166,7 @@ impl Table {
     /// Opens the table in the folder that is `storage`'s root: what was acknowledged is there.
     ///
     /// # Errors
-    /// If there is none, something is damaged, or the system fails.
+    /// If there is none, something is damaged, memory is short, or the system fails.
     pub fn open(storage: Arc<dyn Storage>, resources: Resources) -> Result<Table, OpenError> {
         let held = lock(&*storage)?;
         Table::open_locked(storage, held, resources)
@@ -179,11 +184,13 @@ impl Table {
         lanewise_storage::remove_temporaries(&*storage, Path::new("")).map_err(io(""))?;
         let (state, generation) = State::read(&*storage)?;
         let mapping = Mapping::new(state.schema.clone())?;
+        let memory = resources.admission.admit(Purpose::Open, need::TABLE)?;
         let mut parts = Vec::new();
         let mut durable = HashMap::new();
         for &Listed { segment, deleted } in &state.segments {
             let at = |error| OpenError::Segment { segment, error };
-            let sealed = Sealed::open(&storage, &mapping, segment).map_err(at)?;
+            let asked = Asked::Of(&resources.admission);
+            let sealed = Sealed::open(&storage, &mapping, segment, asked).map_err(at)?;
             let deleted = match deleted {
                 Some(generation) => sealed.read_deleted(&*storage, segment, generation).map_err(at)?,
                 None => Bits::default(),
@@ -220,8 +227,11 @@ impl Table {
             sealing: Mutex::new(()),
             ids: (unique(), AtomicU64::new(0)),
             trouble: Mutex::default(),
+            _memory: memory,
             _lock: held,
         };
+        // Counted, not asked for: what was acknowledged is not left out, and what could be written can be opened.
+        table.count_head();
         table.settle(&[], &table.view().parts);
         Ok(table)
     }

@@ -12,6 +12,7 @@ use super::check::{
 };
 use super::effort::Effort;
 use super::head::{Head, Row};
+use super::memory::Asked;
 use super::op::encode_load;
 use super::segment::{self, Sealed, SegmentError, SegmentId, folder};
 use super::state::{Listed, State};
@@ -193,7 +194,8 @@ impl Repairing<'_> {
             let failed = |error| RepairError::Segment { segment, error };
             segment::remove(&**self.storage, segment).map_err(at(&folder(segment)))?;
             let from = (&head, &Bits::default());
-            Sealed::write(self.storage, mapping, segment, from, &Effort::of(self.threads)).map_err(failed)?;
+            let effort = Effort::of(self.threads);
+            Sealed::write(self.storage, mapping, segment, from, &effort, Asked::Nobody).map_err(failed)?;
             written.push(segment);
         }
         Ok(written)

@@ -3,14 +3,15 @@
 use super::bits::Bits;
 use super::effort::Effort;
 use super::head::Head;
-use super::need;
+use super::memory::{Asked, HeadMemory};
+use super::need::{self, HeadNeed};
 use super::segment::{self, Sealed, SegmentError, SegmentId, folder};
 use super::settings::{Settings, SettingsError};
 use super::state::Listed;
 use super::table::{Table, Writer};
 use super::view::{Body, Part, View};
-use crate::{Purpose, Refusal};
-use lanewise_index::{CreateError, Executor};
+use crate::{Admission, Refusal};
+use lanewise_index::{AddError, CreateError, Executor};
 use lanewise_storage::Fault;
 use lanewise_storage::fault::planted;
 use lanewise_storage::log::AppendError;
@@ -42,6 +43,19 @@ pub enum FlushError {
     Refused(#[from] Refusal),
 }
 
+/// What sealing takes, until this goes: then the head has what it needs for itself.
+struct SealingMemory {
+    memory: Arc<HeadMemory>,
+    admission: Arc<Admission>,
+    own: HeadNeed,
+}
+
+impl Drop for SealingMemory {
+    fn drop(&mut self) {
+        self.memory.settle(&self.admission, self.own);
+    }
+}
+
 impl Table {
     /// Seals the head: all that was written so far is in segments then, and the log begins anew. Searches and writes go on
     /// meanwhile. Nothing happens if nothing was written.
@@ -58,13 +72,13 @@ impl Table {
     /// As [`flush`](Self::flush), and if the effort ends before it is done.
     pub fn flush_with(&self, effort: &Effort<'_>) -> Result<(), FlushError> {
         let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before anything changes: whoever is refused tries again, and nothing should pile up.
-        let bytes = self.predict_flush_with(effort)?;
-        let _admitted = self.resources.admission.admit(Purpose::Seal, bytes)?;
-        let through = match self.freeze()? {
-            Some(through) => through,
-            None => return Ok(()),
+        let (through, _asked) = {
+            let mut writer = self.writer();
+            // Before anything changes: whoever is refused tries again, and nothing should pile up.
+            let asked = self.ask_to_seal(effort)?;
+            (self.freeze_as(&mut writer)?, asked)
         };
+        let Some(through) = through else { return Ok(()) };
         let view = self.view();
         let (_, frozen) = view.parts.split_last().expect("there is always a head");
         let mut written = Vec::new();
@@ -75,7 +89,8 @@ impl Table {
             let sealed =
                 clean().map_err(|error| SegmentError::Io { path: folder(segment), error }).and_then(|()| {
                     let from = (head, &part.deleted);
-                    Sealed::write(&self.storage, &self.mapping, segment, from, effort)
+                    let asked = Asked::Told(&self.resources.admission);
+                    Sealed::write(&self.storage, &self.mapping, segment, from, effort, asked)
                 });
             match sealed {
                 Ok(sealed) => written.push((segment, Arc::new(sealed))),
@@ -102,23 +117,35 @@ impl Table {
     }
 
     fn predict_flush_with(&self, effort: &Effort<'_>) -> Result<u64, FlushError> {
-        let view = self.view();
-        let heads = view.parts.iter().filter(|part| matches!(part.body, Body::Head(_)) && part.rows() > 0);
+        Ok(self.seal_need(effort)?.map_or(0, |(_, _, bytes)| bytes))
+    }
+
+    /// The head that takes most to be sealed, what it holds, and that most.
+    fn seal_need(&self, effort: &Effort<'_>) -> Result<Option<(Arc<HeadMemory>, HeadNeed, u64)>, FlushError> {
+        let (view, workers) = (self.view(), effort.threads.workers());
+        let need = |part: &Part| {
+            let Body::Head(head) = &part.body else { return None };
+            let own = need::head(&self.mapping, head, workers);
+            let need =
+                own.and_then(|own| Ok((head.memory.clone(), own, need::seal(&self.mapping, head, workers)?)));
+            let at = |error: AddError| FlushError::Segment { segment: part.segment, error: error.into() };
+            (part.rows() > 0).then(|| need.map_err(at))
+        };
+        let needs = view.parts.iter().filter_map(need).collect::<Result<Vec<_>, _>>()?;
         // One after the other.
-        let mut needs = heads.map(|head| {
-            let need = need::seal(&self.mapping, head, effort.threads.workers());
-            need.map_err(|error| FlushError::Segment { segment: head.segment, error: error.into() })
-        });
-        needs.try_fold(0, |most, need| Ok(most.max(need?)))
+        Ok(needs.into_iter().max_by_key(|(_, _, bytes)| *bytes))
+    }
+
+    /// Asks for what sealing takes beside what the heads have for it. To be called by who holds the writer.
+    fn ask_to_seal(&self, effort: &Effort<'_>) -> Result<Option<SealingMemory>, FlushError> {
+        let Some((memory, own, bytes)) = self.seal_need(effort)? else { return Ok(None) };
+        let admission = self.resources.admission.clone();
+        memory.ask_to_seal(&admission, bytes)?;
+        Ok(Some(SealingMemory { memory, admission, own }))
     }
 
     /// Puts a new head behind the present one, if that holds anything; the last record that the others hold. `None` if
-    /// the manifest says all there is.
-    fn freeze(&self) -> Result<Option<u64>, FlushError> {
-        self.freeze_as(&mut self.writer())
-    }
-
-    /// As `freeze`, of whoever holds the writer.
+    /// the manifest says all there is. To be called by who holds the writer.
     pub(super) fn freeze_as(&self, writer: &mut Writer) -> Result<Option<u64>, FlushError> {
         if let Some(why) = &writer.failed {
             return Err(FlushError::Failed { why: why.clone() });

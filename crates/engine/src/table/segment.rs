@@ -9,8 +9,11 @@ use super::effort::Effort;
 use super::filters::Filters;
 use super::head::Head;
 use super::indexes::sealed_index;
+use super::memory::Asked;
+use super::need;
 use super::rows::{self, Rows, RowsError};
 use super::view::Part;
+use crate::Refusal;
 use crate::documents::{Mapping, Run, RunError};
 use lanewise_index::{AddError, Code, FormatError, Index, OutOfMemory, Params, Reader, RemoveError};
 use lanewise_storage::blob::{Blob, BlobError, BlobWriter};
@@ -43,6 +46,8 @@ pub enum SegmentError {
     Add(AddError),
     #[error(transparent)]
     Remove(RemoveError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     #[error("it was stopped")]
     Stopped,
 }
@@ -163,6 +168,7 @@ impl Sealed {
         segment: SegmentId,
         (head, deleted): (&Head, &Bits),
         effort: &Effort<'_>,
+        asked: Asked<'_>,
     ) -> Result<Sealed, SegmentError> {
         let folder = begin(storage, segment)?;
         // One after the other: none is held longer than it takes.
@@ -182,7 +188,7 @@ impl Sealed {
             .collect();
         let of_vectors: Vec<Vec<u32>> =
             head.vectors.iter().map(|v| v.rows.iter().copied().collect()).collect();
-        Sealed::finish(storage, mapping, folder, segment, (&all, &of_vectors))
+        Sealed::finish(storage, mapping, folder, segment, (&all, &of_vectors), asked)
     }
 
     /// Writes the documents of the live rows of `sources`, one source after the other.
@@ -207,6 +213,7 @@ impl Sealed {
         documents: Folder,
         segment: SegmentId,
         (all, of_vectors): (&[rows::Written<'_>], &[Vec<u32>]),
+        asked: Asked<'_>,
     ) -> Result<Sealed, SegmentError> {
         let dir = folder(segment);
         let at = |error| SegmentError::Io { path: dir.clone(), error };
@@ -214,7 +221,7 @@ impl Sealed {
         documents.finish().map_err(at)?;
         storage.sync_dir(&dir).map_err(at)?;
         storage.sync_dir(Path::new("segments")).map_err(at)?;
-        Sealed::open(storage, mapping, segment)
+        Sealed::open(storage, mapping, segment, asked)
     }
 
     /// Writes which rows are dead, durably, as of the manifest's `generation`.
@@ -254,16 +261,25 @@ impl Sealed {
         storage: &Arc<dyn Storage>,
         mapping: &Mapping,
         segment: SegmentId,
+        asked: Asked<'_>,
     ) -> Result<Sealed, SegmentError> {
         let dir = folder(segment);
         let path = dir.join("rows");
         let fields = mapping.schema().vectors().count();
         let rows = Rows::open(read_blob(&**storage, &path)?, fields)
             .map_err(|error: RowsError| damaged(&path, error))?;
+        let files = (0..fields).map(|field| read_blob(&**storage, &vectors(&dir, field)));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let entries = storage.list(&dir).map_err(|error| SegmentError::Io { path: dir.clone(), error })?;
+        let packed =
+            entries.iter().filter(|entry| Path::new(&entry.name).extension() == Some("store".as_ref()));
+        let packed = packed.map(|entry| entry.bytes).sum();
+        let memory = asked.hold(need::open(mapping, rows.len(), &files, packed))?;
         let (mut readers, mut codes) = (Vec::new(), Vec::new());
-        for (field, (_, params)) in mapping.schema().vectors().enumerate() {
+        for ((field, (_, params)), file) in mapping.schema().vectors().enumerate().zip(files) {
             let path = vectors(&dir, field);
-            let index = open_index(&**storage, segment, field)?;
+            let index =
+                Index::open(file).map_err(|error| SegmentError::Index { path: path.clone(), error })?;
             let plain = Params { code: Code::None, ..*params };
             if ![*params, plain].contains(index.params()) {
                 return Err(damaged(&path, "its parameters are not the table's"));
@@ -279,9 +295,8 @@ impl Sealed {
         if run.rows() as usize != rows.len() {
             return Err(damaged(&dir, "rows and documents are not as many"));
         }
-        let entries = storage.list(&dir).map_err(|error| SegmentError::Io { path: dir, error })?;
         let bytes = entries.iter().map(|entry| entry.bytes).sum();
-        let filters = Filters::new(rows.len());
+        let filters = Filters::new(rows.len(), memory);
         Ok(Sealed { rows, run, readers, codes, bytes, filters })
     }
 }

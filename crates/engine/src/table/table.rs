@@ -7,7 +7,7 @@ use super::settings::Settings;
 use super::state::State;
 use super::view::{Body, Part, View};
 use crate::documents::{Mapping, RunError, Schema};
-use crate::{Admission, Pool, Threads};
+use crate::{Admission, Admitted, Pool, Threads};
 use arc_swap::ArcSwap;
 use lanewise_storage::log::{Log, Poisoned};
 use lanewise_storage::{Held, Storage};
@@ -43,6 +43,8 @@ pub struct Table {
     pub(super) ids: (u64, AtomicU64),
     /// Why the last upkeep failed, if it did.
     pub(super) trouble: Mutex<Option<String>>,
+    /// Its own; parts have theirs.
+    pub(super) _memory: Admitted,
     pub(super) _lock: Box<dyn Held>,
 }
 

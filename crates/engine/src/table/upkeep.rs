@@ -56,6 +56,8 @@ struct Entry {
     unsynced: u64,
     /// Ticks to wait.
     patience: u32,
+    /// Whether its head is to be sealed since memory is short.
+    short: bool,
 }
 
 /// A table that is looked after until this is dropped; the work on it is stopped first.
@@ -112,6 +114,7 @@ impl Upkeep {
             unflushed: 0,
             unsynced: 0,
             patience: 0,
+            short: false,
         });
         self.shared.tick.notify_all();
         Watched { table, shared: self.shared.clone() }
@@ -171,6 +174,7 @@ impl Shared {
                     unsynced.push(entry.table.clone());
                 }
             }
+            seal_early(&mut tables);
             if tables.iter().any(|entry| entry.due && !entry.busy) {
                 self.due.notify_all();
             }
@@ -193,13 +197,14 @@ impl Shared {
                 continue;
             };
             (entry.busy, entry.due) = (true, false);
-            let (table, leave, unflushed) = (entry.table.clone(), entry.leave.clone(), entry.unflushed);
+            let (table, leave) = (entry.table.clone(), entry.leave.clone());
+            let flush = std::mem::take(&mut entry.short) || table.is_full(entry.unflushed);
             drop(tables);
             let proceed = || {
                 let stop = leave.load(Ordering::Acquire) || self.is_over();
                 if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            let failed = table.keep(unflushed, &Effort { threads: self.threads, proceed: &proceed }).is_err();
+            let failed = table.keep(flush, &Effort { threads: self.threads, proceed: &proceed }).is_err();
             tables = self.lock();
             if let Some(entry) = tables.iter_mut().find(|entry| Arc::ptr_eq(&entry.table, &table)) {
                 entry.busy = false;
@@ -211,6 +216,20 @@ impl Shared {
     }
 }
 
+/// Where memory is short, has the head sealed that holds most, one at a time.
+fn seal_early(tables: &mut [Entry]) {
+    if tables.iter().any(|entry| entry.short) {
+        return;
+    }
+    let largest = tables.iter_mut().map(|entry| (entry.table.head_bytes(), entry));
+    let largest = largest.filter(|(bytes, entry)| *bytes > 0 && !entry.busy && entry.patience == 0);
+    if let Some((bytes, entry)) = largest.max_by_key(|(bytes, _)| *bytes)
+        && entry.table.resources.admission.is_short(bytes)
+    {
+        (entry.due, entry.short) = (true, true);
+    }
+}
+
 impl Entry {
     /// Counts a tick; whether the table is to be synced.
     fn count(&mut self) -> bool {
@@ -218,7 +237,7 @@ impl Entry {
         self.patience = self.patience.saturating_sub(1);
         self.unflushed = if self.table.is_unflushed() { self.unflushed + tick } else { 0 };
         self.unsynced = if self.table.is_unsynced() { self.unsynced + tick } else { 0 };
-        self.due = !self.busy && self.patience == 0 && self.table.is_due(self.unflushed);
+        self.due = !self.busy && self.patience == 0 && (self.short || self.table.is_due(self.unflushed));
         let sync = self.unsynced >= self.table.settings().sync_interval_ms;
         self.unsynced = if sync { 0 } else { self.unsynced };
         sync
@@ -246,14 +265,18 @@ impl Table {
             || (dead >= settings.flush_dead_rows && 2 * dead >= head.rows())
     }
 
+    fn head_bytes(&self) -> u64 {
+        self.view().parts.last().map_or(0, |head| head.bytes())
+    }
+
     fn is_due(&self, unflushed: u64) -> bool {
         self.is_full(unflushed) || self.settings().merge.choose(&self.candidates()).is_some()
     }
 
-    /// Does what is due.
-    fn keep(&self, unflushed: u64, effort: &Effort<'_>) -> Result<(), FlushError> {
+    /// Does what is due: seals the head if it is full, or memory is short.
+    fn keep(&self, flush: bool, effort: &Effort<'_>) -> Result<(), FlushError> {
         let done = (|| {
-            if self.is_full(unflushed) {
+            if flush {
                 self.flush_with(effort)?;
             }
             while self.merge_with(&self.settings().merge, effort)?.is_some() {}

@@ -2,11 +2,13 @@
 
 use super::apply::{Applied, Checked, Writing};
 use super::indexes::check_vectors;
+use super::need;
 use super::settings::Durability;
 use super::table::Table;
-use super::view::View;
+use super::view::{Body, View};
+use crate::Refusal;
 use crate::documents::DocumentError;
-use lanewise_index::{AddError, OwnedVectors, SearchError};
+use lanewise_index::{AddError, Executor, OwnedVectors, SearchError};
 use lanewise_storage::log::{AppendError, Poisoned};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -88,6 +90,8 @@ pub enum WriteError {
     #[error("field {field:?}: {error}")]
     Add { field: String, error: Arc<AddError> },
     #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
     Log(Arc<AppendError>),
     #[error("the write is done, but may not survive a crash: {0}")]
     NotDurable(Poisoned),
@@ -117,11 +121,22 @@ impl Table {
             let refused = |write: Result<Checked, _>| write.and(Err(WriteError::Log(error.clone())));
             return checked.into_iter().map(refused).collect();
         }
+        // Before anything is decided: what is refused leaves nothing. What deletes needs no memory to speak of.
+        let checked = match self.ask_to_write(&checked) {
+            Ok(()) => checked,
+            Err(error) => {
+                let is_put = |write: &Checked| write.put.is_some();
+                let refused =
+                    |write: Checked| if is_put(&write) { Err(error.clone().into()) } else { Ok(write) };
+                checked.into_iter().map(|write| write.and_then(refused)).collect()
+            }
+        };
         let writing =
             Writing { mapping: &self.mapping, threads: &self.resources.threads, log: Some(&self.log) };
         let Applied { parts, results, last, failed } = writing.apply(self.view().parts.clone(), checked);
         writer.failed = failed;
         self.publish(View { parts });
+        self.count_head();
         drop(writer);
         let waits = self.settings().durability == Durability::Request;
         let synced = last.filter(|_| waits).map_or(Ok(()), |position| self.log.sync(position));
@@ -129,6 +144,29 @@ impl Table {
         let not_durable =
             |result: Result<Written, WriteError>| result.and(Err(WriteError::NotDurable(poisoned.clone())));
         results.into_iter().map(not_durable).collect()
+    }
+
+    /// Asks for the memory that the head will need.
+    fn ask_to_write(&self, checked: &[Result<Checked, WriteError>]) -> Result<(), Refusal> {
+        let view = self.view();
+        let Some(Body::Head(head)) = view.parts.last().map(|part| &part.body) else { return Ok(()) };
+        let writes = checked.iter().flatten();
+        if writes.clone().all(|write| write.put.is_none()) {
+            return Ok(());
+        }
+        // What cannot be predicted cannot be added either, which is said there.
+        let need = need::grown(&self.mapping, head, writes, self.resources.threads.workers());
+        need.map_or(Ok(()), |need| head.memory.ask(&self.resources.admission, need))
+    }
+
+    /// Counts what the head holds now. To be called by who holds the writer.
+    pub(super) fn count_head(&self) {
+        let view = self.view();
+        if let Some(Body::Head(head)) = view.parts.last().map(|part| &part.body)
+            && let Ok(need) = need::head(&self.mapping, head, self.resources.threads.workers())
+        {
+            head.memory.settle(&self.resources.admission, need);
+        }
     }
 
     fn check(&self, write: Write) -> Result<Checked, WriteError> {

@@ -19,6 +19,10 @@ fn what_is_in_use_is_what_was_admitted_and_never_above_the_limit() {
     for seed in 0..200 {
         let mut random = Rng::with_seed(seed);
         let limit = random.u64(1..1000);
+        // Half of so little is for sealing and searches alone.
+        let kept = |at: usize| {
+            if [Purpose::Seal, Purpose::Search].contains(&Purpose::ALL[at]) { 0 } else { limit / 2 }
+        };
         let admission = admission(limit, 1);
         let mut held: Vec<(usize, Admitted)> = Vec::new();
         for step in 0..200 {
@@ -28,19 +32,26 @@ fn what_is_in_use_is_what_was_admitted_and_never_above_the_limit() {
                 let one = random.usize(..held.len());
                 if random.bool() {
                     drop(held.swap_remove(one));
-                } else {
+                } else if random.bool() {
                     let less = random.u64(..=held[one].1.bytes());
                     held[one].1.settle(less);
+                } else {
+                    let (before, other) = (held[one].1.bytes(), random.u64(..limit));
+                    let more = other.saturating_sub(before);
+                    let fits = more == 0 || total(&held) + more <= limit - kept(held[one].0);
+                    assert_eq!(held[one].1.raise(other).is_ok(), fits, "seed {seed}, step {step}");
+                    assert_eq!(held[one].1.bytes(), if fits { before.max(other) } else { before });
                 }
             } else {
                 let bytes = random.u64(..limit + 2);
                 match admission.admit(Purpose::ALL[at], bytes) {
                     Ok(admitted) => held.push((at, admitted)),
                     Err(refusal) => {
-                        assert!(total(&held) + bytes > limit, "seed {seed}, step {step}: {refusal}");
+                        let kept = kept(at);
+                        assert!(total(&held) + bytes > limit - kept, "seed {seed}, step {step}: {refusal}");
                         let in_use = admission.in_use();
                         let purpose = Purpose::ALL[at];
-                        assert_eq!(refusal, Refusal::Limit { purpose, asked: bytes, limit, in_use });
+                        assert_eq!(refusal, Refusal::Limit { purpose, asked: bytes, limit, kept, in_use });
                     }
                 }
             }
@@ -53,10 +64,10 @@ fn what_is_in_use_is_what_was_admitted_and_never_above_the_limit() {
         assert_eq!(admission.in_use(), InUse::default(), "seed {seed}");
     }
     let admission = admission(1000, 1);
-    let _open = admission.admit(Purpose::Open, 600).unwrap();
-    let _seal = admission.admit(Purpose::Seal, 300).unwrap();
+    let _open = admission.admit(Purpose::Open, 500).unwrap();
+    let _seal = admission.admit(Purpose::Seal, 400).unwrap();
     let error = admission.admit(Purpose::Search, 101).unwrap_err().to_string();
-    for part in ["search needs 101", "circuit_breaker.limit=1000", "900", "open 600", "seal 300"] {
+    for part in ["search needs 101", "circuit_breaker.limit=1000", "900", "open 500", "seal 400"] {
         assert!(error.contains(part), "{error}");
     }
     assert!(admission.admit(Purpose::Search, u64::MAX).is_err());
@@ -80,12 +91,13 @@ fn what_cannot_be_refused_is_counted() {
 #[expect(clippy::disallowed_methods, reason = "threads of the test's own")]
 fn merges_wait_for_their_turn_and_the_queue_is_bounded() {
     let admission = admission(100, 2);
-    let first = admission.admit(Purpose::Merge, 80).unwrap();
+    let first = admission.admit(Purpose::Seal, 80).unwrap();
     // What never fits does not wait.
-    assert!(matches!(admission.admit_later(Purpose::Merge, 101, LONG), Err(Refusal::Limit { .. })));
+    assert!(matches!(admission.admit_later(Purpose::Seal, 101, LONG), Err(Refusal::Limit { .. })));
+    let in_use = admission.in_use();
     assert_eq!(
-        admission.admit_later(Purpose::Merge, 50, Duration::ZERO).unwrap_err(),
-        Refusal::Waited { purpose: Purpose::Merge, asked: 50 }
+        admission.admit_later(Purpose::Seal, 50, Duration::ZERO).unwrap_err(),
+        Refusal::Waited { purpose: Purpose::Seal, asked: 50, limit: 100, kept: 0, in_use }
     );
     let order = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -95,7 +107,7 @@ fn merges_wait_for_their_turn_and_the_queue_is_bounded() {
             .map(|(nth, bytes)| {
                 let (order, admission) = (&order, &admission);
                 let waiter = scope.spawn(move || {
-                    let admitted = admission.admit_later(Purpose::Merge, bytes, LONG).unwrap();
+                    let admitted = admission.admit_later(Purpose::Seal, bytes, LONG).unwrap();
                     // There is room for the second at once, and it comes second all the same.
                     assert_eq!(order.fetch_add(1, Ordering::SeqCst), nth as u64);
                     drop(admitted);
@@ -107,8 +119,8 @@ fn merges_wait_for_their_turn_and_the_queue_is_bounded() {
             })
             .collect();
         assert_eq!(
-            admission.admit_later(Purpose::Merge, 50, LONG).unwrap_err(),
-            Refusal::Queue { purpose: Purpose::Merge, asked: 50, waiting: 2 }
+            admission.admit_later(Purpose::Seal, 50, LONG).unwrap_err(),
+            Refusal::Queue { purpose: Purpose::Seal, asked: 50, waiting: 2 }
         );
         // Whoever does not wait is not held up by those who do.
         drop(admission.admit(Purpose::Search, 20).unwrap());
@@ -116,6 +128,25 @@ fn merges_wait_for_their_turn_and_the_queue_is_bounded() {
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
     });
     assert_eq!((admission.in_use().total(), admission.waiting()), (0, 0));
+}
+
+/// What is written can be sealed, and found: a part of the limit is for that alone.
+#[test]
+fn a_part_is_for_sealing_and_searches_alone() {
+    let admission = admission(256 << 20, 1);
+    let kept = 32 << 20;
+    let rest = (256 << 20) - kept;
+    for purpose in [Purpose::Open, Purpose::Write, Purpose::Merge] {
+        let error = admission.admit(purpose, rest + 1).unwrap_err();
+        assert!(matches!(error, Refusal::Limit { kept: found, .. } if found == kept), "{error}");
+        let _rest = admission.admit(purpose, rest).unwrap();
+        for urgent in [Purpose::Seal, Purpose::Search] {
+            assert!(admission.admit(urgent, kept + 1).is_err());
+            drop(admission.admit(urgent, kept).unwrap());
+        }
+        let error = admission.admit_later(Purpose::Merge, rest + 1, LONG).unwrap_err().to_string();
+        assert!(error.contains("33554432 of it for sealing and searches alone"), "{error}");
+    }
 }
 
 /// Threads take and give back at random, some of them waiting: all get through, and the limit holds at any time.
@@ -130,7 +161,9 @@ fn nobody_waits_for_ever() {
             scope.spawn(move || {
                 let mut random = Rng::with_seed(thread);
                 for _ in 0..2000 {
-                    let admitted = admission.admit_later(Purpose::Merge, random.u64(1..=100), LONG).unwrap();
+                    let admitted = admission
+                        .admit_later(Purpose::ALL[random.usize(..5)], random.u64(1..=50), LONG)
+                        .unwrap();
                     if admission.in_use().total() > 100 {
                         over.store(true, Ordering::Relaxed);
                     }

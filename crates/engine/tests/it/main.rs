@@ -6,6 +6,7 @@ mod checks;
 mod engines;
 mod histories;
 mod loads;
+mod memory;
 mod pools;
 mod searches;
 mod sequential;

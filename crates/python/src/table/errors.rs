@@ -99,6 +99,7 @@ pub(super) fn open(py: Python<'_>, root: &Path, error: OpenError) -> PyErr {
         OpenError::Manifest(error) => replace(py, root, error),
         OpenError::Segment { error, .. } => segment(py, root, error),
         OpenError::Log(ReplayError::Io { path, error }) => io_at(py, root, &path, &error),
+        OpenError::Refused(error) => PyMemoryError::new_err(error.to_string()),
         OpenError::Log(error) => damaged(py, root, error),
         OpenError::Write { error: WriteError::Add { error, .. }, .. } => add(py, &error),
         error @ (OpenError::Record { .. } | OpenError::Write { .. }) => damaged(py, root, error),
@@ -117,6 +118,7 @@ fn segment(py: Python<'_>, root: &Path, error: SegmentError) -> PyErr {
         SegmentError::Io { path, error } => io_at(py, root, &path, &error),
         SegmentError::Documents(error) => documents(py, root, &error),
         SegmentError::Memory(error) => PyMemoryError::new_err(error.to_string()),
+        SegmentError::Refused(error) => PyMemoryError::new_err(error.to_string()),
         SegmentError::Add(error) => add(py, &error),
         SegmentError::Remove(error @ (RemoveError::Memory(_) | RemoveError::Limit { .. })) => {
             PyMemoryError::new_err(error.to_string())
@@ -163,7 +165,10 @@ pub(super) fn is_its_own(error: &WriteError) -> bool {
         | WriteError::Vector { .. }
         | WriteError::Conflict { .. } => true,
         WriteError::Log(error) => matches!(**error, AppendError::TooLong { .. }),
-        WriteError::Add { .. } | WriteError::NotDurable(_) | WriteError::Failed { .. } => false,
+        WriteError::Add { .. }
+        | WriteError::Refused(_)
+        | WriteError::NotDurable(_)
+        | WriteError::Failed { .. } => false,
     }
 }
 
@@ -177,6 +182,7 @@ pub(super) fn write(py: Python<'_>, root: &Path, name: &str, error: &WriteError)
             class(py, "ConflictError", (message, id.clone(), *found))
         }
         WriteError::Add { error, .. } => add(py, error),
+        WriteError::Refused(error) => PyMemoryError::new_err(error.to_string()),
         WriteError::Log(error) => append(py, root, error),
         WriteError::NotDurable(_) | WriteError::Failed { .. } => durability(py, root, error),
     }
@@ -194,6 +200,7 @@ pub(super) fn load(py: Python<'_>, root: &Path, first: usize, error: LoadError) 
             write(py, root, &format!("documents[{}]", first + number), &error)
         }
         LoadError::Add { error, .. } => add(py, &error),
+        LoadError::Refused(error) => PyMemoryError::new_err(error.to_string()),
         LoadError::Segment(error) => segment(py, root, error),
         LoadError::Create(error) => Failure::Create(error).raise(py),
         error @ (LoadError::Ids { .. } | LoadError::Vectors { .. }) => {
@@ -231,6 +238,7 @@ pub(super) fn search(py: Python<'_>, root: &Path, error: &SearchTableError) -> P
             class(py, "DeadlineError", (message,))
         }
         SearchTableError::Failed(error) => class(py, "Error", (error.to_string(),)),
+        SearchTableError::Memory(error) => PyMemoryError::new_err(error.to_string()),
         SearchTableError::Documents(error) => documents(py, root, error),
     }
 }

@@ -1,5 +1,6 @@
 //! What is wrong with a segment: whether its files fit each other, and what can be read where they do not.
 
+use super::super::memory::Asked;
 use super::salvage::{Documents, Salvage};
 use super::{Damaged, Effect, Kept, Report, Severity};
 use crate::documents::{Mapping, Run};
@@ -65,7 +66,7 @@ impl Examining<'_> {
         };
         let documents = Documents::open(storage, mapping, listed.segment);
         let (bits, unsure) = self.dead(&rows, &documents, report);
-        let wrong = match Sealed::open(storage, mapping, listed.segment) {
+        let wrong = match Sealed::open(storage, mapping, listed.segment, Asked::Nobody) {
             Ok(sealed) => match self.wrong(&sealed, &bits) {
                 None => return Kept::Whole { sealed: Box::new(sealed), bits, rewrite: unsure },
                 Some(wrong) => wrong,

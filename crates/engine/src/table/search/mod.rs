@@ -19,14 +19,16 @@ pub use fusion::score;
 pub use profile::{DocumentProfile, FilterProfile, Profile, SegmentProfile, TaskProfile, VectorProfile};
 pub use request::{Concurrent, Fusion, Nearest, Normalization, Request};
 
+use super::need;
 use super::table::Table;
 use super::view::View;
+use crate::Refusal;
 use crate::documents::{AggregationError, OrderError, QueryError, RunError};
 use crate::pool::Refused;
 use collect::Found;
 use lanewise_index::SearchError;
 use lanewise_scheduler::{Failure, Full};
-use ready::Ready;
+pub(in crate::table) use ready::Ready;
 use std::time::Duration;
 use steps::Searching;
 
@@ -55,16 +57,21 @@ pub enum SearchTableError {
     #[error(transparent)]
     Failed(#[from] Failure),
     #[error(transparent)]
+    Memory(#[from] Refusal),
+    #[error(transparent)]
     Documents(#[from] RunError),
 }
 
+/// How long a search without a timeout waits for memory.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 impl Table {
-    /// Finds documents; given up after `timeout`, which holds for all of it but for putting documents of the head, which
+    /// Finds documents; given up after `timeout`, which holds for waiting for memory and all of the rest but for putting documents of the head, which
     /// nobody searched since they were written, into a form that can be searched.
     ///
     /// # Errors
-    /// If anything about the request is wrong, too many searches wait already, it takes too long, or documents cannot be
-    /// read.
+    /// If anything about the request is wrong, too many searches wait already, it takes too long, memory is short until
+    /// then, or documents cannot be read.
     pub fn search(&self, request: &Request, timeout: Option<Duration>) -> Result<Answer, SearchTableError> {
         let (view, pool) = (self.view(), &*self.resources.pool);
         let until = timeout.map(|timeout| pool.scheduler().elapsed().saturating_add(timeout));
@@ -74,9 +81,13 @@ impl Table {
             Concurrent::On => true,
             Concurrent::Auto => pool.stats().workers.iter().all(|(_, worker)| worker.queued == 0),
         };
-        let runs = match ready.is_ranking() && ready.filter.is_none() {
-            true => Vec::new(),
-            false => view.parts.iter().map(|part| part.runs(&self.mapping)).collect::<Result<_, _>>()?,
+        let searched = ready.is_searched();
+        let patience = until.map_or(PATIENCE, |until| until.saturating_sub(pool.scheduler().elapsed()));
+        let bytes = need::search(&ready, &view, searched);
+        let _admitted = self.resources.admission.admit_search(bytes, patience)?;
+        let runs = match searched {
+            false => Vec::new(),
+            true => view.parts.iter().map(|part| part.runs(&self.mapping)).collect::<Result<_, _>>()?,
         };
         let profiles = view.parts.iter().map(|part| SegmentProfile {
             segment: part.segment,
@@ -97,6 +108,16 @@ impl Table {
         let segments = searching.profiles.into_iter().filter(asked).collect();
         let profile = request.profile.then_some(Profile { segments });
         Ok(Answer { hits, total, aggregations, profile, view })
+    }
+
+    /// The most memory that a search takes as the table is now, bytes, beside what threads keep from search to search.
+    ///
+    /// # Errors
+    /// If anything about the request is wrong.
+    pub fn predict_search(&self, request: &Request) -> Result<u64, SearchTableError> {
+        let view = self.view();
+        let ready = Ready::new(self, &view, request)?;
+        Ok(need::search(&ready, &view, ready.is_searched()))
     }
 }
 

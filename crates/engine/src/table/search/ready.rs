@@ -8,27 +8,27 @@ use crate::documents::{Aggregations, Compiled, Order, Position};
 use crate::index::{Dtype, Metric, OwnedVectors, Search};
 
 /// A request, ready for a table.
-pub(super) struct Ready<'a> {
-    pub(super) request: &'a Request,
-    pub(super) query: Option<Compiled>,
+pub(in crate::table) struct Ready<'a> {
+    pub(in crate::table) request: &'a Request,
+    pub(in crate::table) query: Option<Compiled>,
     /// With its JSON, which stands for it.
-    pub(super) filter: Option<(String, Compiled)>,
-    pub(super) probes: Vec<Probe<'a>>,
-    pub(super) order: Order,
-    pub(super) after: Option<Position>,
-    pub(super) aggregations: Option<Aggregations>,
+    pub(in crate::table) filter: Option<(String, Compiled)>,
+    pub(in crate::table) probes: Vec<Probe<'a>>,
+    pub(in crate::table) order: Order,
+    pub(in crate::table) after: Option<Position>,
+    pub(in crate::table) aggregations: Option<Aggregations>,
     /// Hits up to the end of the page.
-    pub(super) hits: usize,
+    pub(in crate::table) hits: usize,
 }
 
 /// A vector to look for.
-pub(super) struct Probe<'a> {
-    pub(super) name: &'a str,
+pub(in crate::table) struct Probe<'a> {
+    pub(in crate::table) name: &'a str,
     /// Number of the field.
-    pub(super) field: usize,
-    pub(super) metric: Metric,
-    pub(super) vector: OwnedVectors,
-    pub(super) how: Search<'static>,
+    pub(in crate::table) field: usize,
+    pub(in crate::table) metric: Metric,
+    pub(in crate::table) vector: OwnedVectors,
+    pub(in crate::table) how: Search<'static>,
 }
 
 impl<'a> Ready<'a> {
@@ -83,6 +83,11 @@ impl<'a> Ready<'a> {
     /// Whether the vectors that are nearest, by their distance, are all there is to know: no documents are looked at.
     pub(super) fn is_ranking(&self) -> bool {
         self.alone().is_some() && self.order.is_by_score() && self.aggregations.is_none()
+    }
+
+    /// Whether documents are looked at.
+    pub(super) fn is_searched(&self) -> bool {
+        !self.is_ranking() || self.filter.is_some()
     }
 
     /// What is shown of a score among sort values, and the score of what is shown.

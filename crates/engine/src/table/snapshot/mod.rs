@@ -15,6 +15,7 @@ mod restore;
 use super::bits::Bits;
 use super::check::{Finding, Progress};
 use super::effort::Effort;
+use super::memory::Asked;
 use super::seal::FlushError;
 use super::segment::{Sealed, SegmentError, SegmentId, folder};
 use super::table::Table;
@@ -187,7 +188,8 @@ impl Table {
                 memory.create_dir(Path::new(SEGMENTS)).map_err(at(&dir))?;
                 let head = head.as_of(&self.resources.threads).map_err(SegmentError::from)?;
                 let from = (&head, &part.deleted);
-                Sealed::write(&memory, &self.mapping, segment, from, &Effort::of(self.resources.threads))?;
+                let effort = Effort::of(self.resources.threads);
+                Sealed::write(&memory, &self.mapping, segment, from, &effort, Asked::Nobody)?;
                 memory
             }
         };

@@ -1,0 +1,289 @@
+//! Memory that tables ask for: who is refused, that nothing of it stays, and that all is given back.
+
+use crate::check::{Model, delete, differs, object, open, put, random_write, resources, schema};
+use lanewise_engine::table::{
+    Batch, Effort, LoadError, MergePolicy, Request, Resources, SearchTableError, Table, Upkeep, Write,
+    WriteError,
+};
+use lanewise_engine::{
+    Admission, Engine, EngineError, InUse, Limits, MemoryLimit, Purpose, Refusal, TableState, Threads,
+};
+use lanewise_storage::{Call, Failure, Faulty, Memory, Rng};
+use serde_json::json;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const ONE: NonZeroUsize = NonZeroUsize::MIN;
+const MIB: u64 = 1 << 20;
+
+fn limited(bytes: u64) -> Resources {
+    Resources { admission: Admission::new(MemoryLimit::Bytes(bytes), ONE), ..resources() }
+}
+
+fn used(admission: &Admission, purpose: Purpose) -> u64 {
+    admission.in_use().0[purpose as usize]
+}
+
+fn effort() -> Effort<'static> {
+    Effort::of(Threads::new(Some(ONE)))
+}
+
+/// Documents of half a KB, from number `first` on.
+fn some(first: usize, count: usize) -> Vec<Write> {
+    let text =
+        |i: usize| (0..60).map(|word| format!("word{} ", (i * 31 + word * 7) % 500)).collect::<String>();
+    (first..first + count).map(|i| put(&format!("some-{i}"), json!({"text": text(i)}))).collect()
+}
+
+/// Writes until that is refused; how many documents are in.
+fn fill(table: &Table, first: usize) -> (usize, Refusal) {
+    let mut next = first;
+    loop {
+        for written in table.write(some(next, 50)) {
+            match written {
+                Ok(_) => next += 1,
+                Err(WriteError::Refused(refusal)) => return (next, refusal),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(next < 1_000_000, "there is no limit");
+    }
+}
+
+/// Opens, writes, loads, seals, merges, searches and closes at random, within little memory, on storage that fails at times:
+/// what is refused changes nothing, and in the end all is given back.
+#[test]
+fn all_memory_is_given_back_after_any_history() {
+    let mut refused = [0; 5];
+    for seed in 0..40 {
+        let mut random = Rng::with_seed(seed);
+        let storage = Memory::new();
+        let faulty = Arc::new(Faulty::new(Arc::new(storage.clone())));
+        let breaks = seed % 2 == 1;
+        let (limit, resources) = (1 << random.u32(14..26), limited(u64::MAX));
+        let admission = resources.admission.clone();
+        drop(Table::create(faulty.clone(), schema(), resources.clone()).unwrap());
+        assert_eq!(admission.in_use(), InUse::default(), "seed {seed}: after it was made");
+        let mut table = None;
+        let mut model = Model::new();
+        for step in 0..60 {
+            admission.set_limit(MemoryLimit::Bytes(if random.usize(..3) == 0 { u64::MAX } else { limit }));
+            if breaks && random.usize(..4) == 0 {
+                faulty.fail(&Call::ALL, random.u64(..20), true, Failure::Full);
+            } else {
+                faulty.heal();
+            }
+            let Some(open) = &table else {
+                table = Table::open(faulty.clone(), resources.clone()).ok();
+                refused[0] += usize::from(table.is_none());
+                continue;
+            };
+            match random.usize(..12) {
+                0..5 => {
+                    let mut next = model.clone();
+                    match open.write(vec![random_write(&mut random, &mut next)]).remove(0) {
+                        Ok(_) => model = next,
+                        Err(WriteError::Refused(_)) => refused[1] += 1,
+                        Err(_) => {}
+                    }
+                }
+                5 => refused[2] += usize::from(open.flush().is_err()),
+                6 => refused[2] += usize::from(open.force_merge(1).is_err()),
+                7 => refused[2] += usize::from(open.merge(&MergePolicy::default()).is_err()),
+                8 => {
+                    let load = open.load().and_then(|mut load| {
+                        let documents = vec![object(json!({"n": 1}))];
+                        load.add(Batch { documents, ..Batch::default() }, &effort())?;
+                        Ok(load)
+                    });
+                    // Given up.
+                    refused[3] += usize::from(load.is_err());
+                }
+                9 | 10 => {
+                    let found = open.search(&Request::default(), Some(Duration::from_millis(5)));
+                    refused[4] += usize::from(matches!(found, Err(SearchTableError::Memory(_))));
+                }
+                _ => {
+                    table = None;
+                    assert_eq!(admission.in_use(), InUse::default(), "seed {seed}, step {step}: closed");
+                }
+            }
+            for purpose in [Purpose::Merge, Purpose::Search] {
+                assert_eq!(used(&admission, purpose), 0, "seed {seed}, step {step}: {purpose} is over");
+            }
+            if let (Some(table), false, 0) = (&table, breaks, step % 4) {
+                admission.set_limit(MemoryLimit::Unlimited);
+                assert_eq!(differs(table, &model), None, "seed {seed}, step {step}");
+            }
+        }
+        drop(table);
+        assert_eq!(admission.in_use(), InUse::default(), "seed {seed}");
+    }
+    assert!(
+        refused.iter().all(|&refused| refused > 10),
+        "{refused:?} openings, writes, builds, loads, searches"
+    );
+}
+
+#[test]
+fn a_refused_write_leaves_nothing() {
+    let storage = Memory::new();
+    let resources = limited(u64::MAX);
+    let admission = resources.admission.clone();
+    let table = Table::create(Arc::new(storage.clone()), schema(), resources).unwrap();
+    table.write(vec![put("d1", json!({"v": [1, 2], "w": [1, 2]}))]).remove(0).unwrap();
+    let before = admission.in_use();
+    admission.set_limit(MemoryLimit::Bytes(before.total()));
+    let both = || vec![put("d2", json!({"v": [3, 4], "w": [3, 4]})), delete("d1")];
+    let mut done = table.write(both());
+    let Err(WriteError::Refused(Refusal::Limit { purpose, asked, limit, in_use, .. })) = done.remove(0)
+    else {
+        panic!("there was no room")
+    };
+    assert_eq!((purpose, limit, in_use), (Purpose::Write, before.total(), before));
+    assert!(asked > 0);
+    // What takes no memory is done.
+    done.remove(0).unwrap();
+    assert!(table.get("d2").unwrap().is_none() && table.is_empty());
+    assert_eq!(table.segments()[0].live + table.segments()[0].deleted, 1, "a row is left");
+    assert!(used(&admission, Purpose::Write) <= before.0[Purpose::Write as usize]);
+    admission.set_limit(MemoryLimit::Unlimited);
+    drop(table);
+    let table = open(Arc::new(storage));
+    assert!(table.get("d2").unwrap().is_none() && table.is_empty(), "it was logged");
+    table.write(both()).remove(0).unwrap();
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a clock and a thread of the test's own")]
+fn a_search_waits_for_memory_until_its_deadline_and_says_so() {
+    let resources = limited(64 * MIB);
+    let admission = resources.admission.clone();
+    let table = Table::create(Arc::new(Memory::new()), schema(), resources).unwrap();
+    table.write(some(0, 10)).into_iter().for_each(|written| drop(written.unwrap()));
+    let held = admission.admit(Purpose::Search, 64 * MIB - admission.in_use().total()).unwrap();
+    let timeout = Duration::from_millis(60);
+    let begun = Instant::now();
+    let refused = table.search(&Request::default(), Some(timeout)).unwrap_err();
+    assert!(begun.elapsed() >= timeout, "it did not wait");
+    let SearchTableError::Memory(Refusal::Waited { purpose, asked, limit, in_use, .. }) = refused else {
+        panic!("{refused}")
+    };
+    assert_eq!((purpose, limit, in_use.total()), (Purpose::Search, 64 * MIB, 64 * MIB));
+    assert_eq!(asked, table.predict_search(&Request::default()).unwrap());
+    // There is room before its deadline.
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| table.search(&Request::default(), Some(Duration::from_secs(20))));
+        while admission.waiting() == 0 {
+            std::thread::yield_now();
+        }
+        drop(held);
+        assert_eq!(waiting.join().unwrap().unwrap().total.value, 10);
+    });
+    // What never fits does not wait.
+    admission.set_limit(MemoryLimit::Bytes(1000));
+    let refused = table.search(&Request::default(), Some(Duration::from_secs(20)));
+    assert!(matches!(refused, Err(SearchTableError::Memory(Refusal::Limit { .. }))), "{refused:?}");
+}
+
+/// A head that fills all the memory that writes may have can be opened again, sealed and written on, within the same limit.
+#[test]
+fn what_could_be_written_can_be_opened_sealed_and_written_on() {
+    let storage = Memory::new();
+    let limit = 40 * MIB;
+    let resources = limited(limit);
+    let table = Table::create(Arc::new(storage.clone()), schema(), resources.clone()).unwrap();
+    let (documents, refusal) = fill(&table, 0);
+    assert!(documents > 100, "{documents}: {refusal}");
+    assert!(refusal.to_string().contains("for sealing and searches alone"), "{refusal}");
+    let written = used(&resources.admission, Purpose::Write);
+    drop(table);
+    let resources = limited(limit);
+    let table = Table::open(Arc::new(storage.clone()), resources.clone()).unwrap();
+    assert_eq!(table.len(), documents);
+    assert!(used(&resources.admission, Purpose::Write).abs_diff(written) < written / 10, "{written}");
+    assert!(table.write(some(documents, 50)).iter().all(Result::is_err));
+    table.flush().unwrap();
+    assert_eq!(used(&resources.admission, Purpose::Write), 0);
+    let (more, _) = fill(&table, documents);
+    assert!(more > documents + documents / 2, "{more} after {documents}");
+    // With a lower limit it opens too: what was acknowledged is there, and only what comes is refused.
+    drop(table);
+    let lower = limited(limit / 4);
+    let table = Table::open(Arc::new(storage), lower.clone()).unwrap();
+    assert_eq!(table.len(), more);
+    assert!(lower.admission.in_use().total() > limit / 4);
+    assert!(table.write(some(more, 1)).iter().all(Result::is_err));
+}
+
+#[test]
+fn heads_are_sealed_early_where_memory_is_short() {
+    let upkeep = Upkeep::start(ONE, Threads::new(Some(ONE))).unwrap();
+    let resources = limited(40 * MIB);
+    let create = || Table::create(Arc::new(Memory::new()), schema(), resources.clone()).unwrap();
+    // The full one is sealed, whoever is refused.
+    let (full, other) = (upkeep.watch(create()), upkeep.watch(create()));
+    let (documents, _) = fill(&full, 0);
+    let mut patience = 3000;
+    while other.write(some(0, 400)).remove(0).is_err() {
+        sleep(Duration::from_millis(10));
+        patience -= 1;
+        assert!(patience > 0, "it was never sealed: {}", resources.admission.in_use());
+    }
+    assert!(full.segments().iter().any(|segment| segment.sealed));
+    assert_eq!((full.len(), full.trouble()), (documents, None));
+}
+
+#[test]
+fn a_batch_that_is_refused_can_be_loaded_later() {
+    let resources = limited(u64::MAX);
+    let admission = resources.admission.clone();
+    let table = Table::create(Arc::new(Memory::new()), schema(), resources).unwrap();
+    let mut load = table.load().unwrap();
+    let batch = || Batch { documents: vec![object(json!({"n": 1, "v": [1, 2]})); 100], ..Batch::default() };
+    load.add(batch(), &effort()).unwrap();
+    let before = admission.in_use();
+    admission.set_limit(MemoryLimit::Bytes(before.total()));
+    let refused = load.add(batch(), &effort());
+    assert!(matches!(refused, Err(LoadError::Refused(Refusal::Limit { .. }))), "{refused:?}");
+    assert!(matches!(load.reserve(1000), Err(LoadError::Refused(_))));
+    assert!(matches!(table.load(), Err(LoadError::Refused(_))));
+    assert_eq!((load.len(), admission.in_use()), (100, before));
+    admission.set_limit(MemoryLimit::Unlimited);
+    load.add(batch(), &effort()).unwrap();
+    assert_eq!(load.finish(&effort()).unwrap(), 200);
+    assert_eq!((table.len(), used(&admission, Purpose::Write)), (200, 0));
+}
+
+#[test]
+fn tables_that_nobody_holds_make_room_for_others() {
+    let storage = Memory::new();
+    let start = |resources: &Resources| {
+        Engine::open(Arc::new(storage.clone()), resources.clone(), Limits::default()).unwrap()
+    };
+    let resources = limited(u64::MAX);
+    let engine = start(&resources);
+    for name in ["a", "b", "c"] {
+        let table = engine.create(name, schema()).unwrap();
+        table.write(some(0, 5)).into_iter().for_each(|written| drop(written.unwrap()));
+        table.flush().unwrap();
+    }
+    let each = resources.admission.in_use().total() / 3;
+    drop(engine);
+    assert_eq!(resources.admission.in_use(), InUse::default());
+    // Half of it is for sealing and searches: two tables fit.
+    let resources = limited(5 * each);
+    let engine = start(&resources);
+    let (a, b) = (engine.table("a").unwrap(), engine.table("b").unwrap());
+    let refused = engine.table("c").unwrap_err();
+    let EngineError::Open { error, .. } = &refused else { panic!("{refused}") };
+    assert!(error.to_string().contains("circuit_breaker.limit"), "{error}");
+    assert_eq!(a.len() + b.len(), 10);
+    drop(a);
+    assert_eq!(engine.table("c").unwrap().len(), 5, "there was room once nobody held another");
+    let state = |name: &str| engine.list().into_iter().find(|one| &*one.name == name).unwrap().state;
+    assert_eq!(state("a"), TableState::Closed);
+    assert!(matches!(state("b"), TableState::Open { .. }));
+}
