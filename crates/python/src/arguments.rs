@@ -42,6 +42,11 @@ pub(crate) fn memory_limit(given: Given<'_, '_>) -> PyResult<Option<usize>> {
     if given.is_none() { Ok(None) } else { integer("memory_limit", given).map(Some) }
 }
 
+/// Tables; `None`: as many as usual.
+pub(crate) fn open_tables(given: Given<'_, '_>) -> PyResult<Option<usize>> {
+    if given.is_none() { Ok(None) } else { integer("open_tables", given).map(Some) }
+}
+
 pub(crate) fn k(given: Given<'_, '_>) -> PyResult<usize> {
     integer("k", given)
 }

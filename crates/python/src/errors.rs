@@ -62,7 +62,7 @@ impl Failure {
                 py,
                 "Error",
                 (
-                    "this thread is in the middle of a change of the same index or table: a signal handler cannot change it",
+                    "this thread is in the middle of a change of the same index or table, or of a call: a signal handler can neither change nor close it",
                 ),
             ),
             Failure::Stopped(error) => {

@@ -39,6 +39,9 @@ mod _lanewise {
     use super::table::Table;
 
     #[pymodule_export]
+    use super::table::Engine;
+
+    #[pymodule_export]
     use super::table::end_pool;
 
     #[pymodule_export]

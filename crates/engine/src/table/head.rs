@@ -12,9 +12,15 @@ use crate::Threads;
 use crate::documents::{Mapping, Parsed, Run, RunError};
 use arc_swap::ArcSwap;
 use lanewise_index::{AddError, Code, CreateError, Index, Params, Reader, RemoveError};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 use tantivy::directory::RamDirectory;
+
+/// Runs that hold all rows, in order, each with its first row.
+pub(super) type Divided = Arc<Vec<(u32, Run)>>;
+
+/// Rows between two questions whether to go on.
+const ASKED_EVERY: u32 = 64;
 
 /// A document, and which write it came with.
 pub(super) struct Row {
@@ -123,18 +129,23 @@ impl Head {
         rows.filter(move |&row| self.rows.get(row as usize).is_some_and(|row| row.id == id))
     }
 
-    /// Runs that hold all rows, in order, each with its first row; the last may hold some that came later.
-    pub(super) fn runs(&self, mapping: &Mapping) -> Result<Arc<Vec<(u32, Run)>>, RunError> {
+    /// Runs that hold all rows, in order, each with its first row; the last may hold some that came later. `None` if
+    /// `proceed` ended it.
+    pub(super) fn runs(
+        &self,
+        mapping: &Mapping,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Option<Divided>, RunError> {
         let len = self.rows.len() as u32;
         let covers = |runs: &[(u32, Run)]| runs.last().map_or(0, |(first, run)| first + run.rows()) >= len;
         let now = self.runs.current.load_full();
         if covers(&now) {
-            return Ok(now);
+            return Ok(Some(now));
         }
         let _writing = self.runs.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.runs.current.load_full();
         if covers(&now) {
-            return Ok(now);
+            return Ok(Some(now));
         }
         let mut runs = (*now).clone();
         let mut first = runs.last().map_or(0, |(first, run)| first + run.rows());
@@ -142,10 +153,11 @@ impl Head {
         while let Some((start, _)) = runs.pop_if(|(_, run)| run.rows() <= 2 * (len - first)) {
             first = start;
         }
-        runs.push((first, self.run(mapping, first..len)?));
+        let Some(run) = self.run(mapping, first..len, proceed)? else { return Ok(None) };
+        runs.push((first, run));
         let runs = Arc::new(runs);
         self.runs.current.store(runs.clone());
-        Ok(runs)
+        Ok(Some(runs))
     }
 
     /// Rows that were added since documents were last searched.
@@ -155,9 +167,19 @@ impl Head {
         self.rows.len().saturating_sub(searched as usize)
     }
 
-    fn run(&self, mapping: &Mapping, rows: Range<u32>) -> Result<Run, RunError> {
-        let parsed = rows.map(|row| self.rows.get(row as usize).map(|row| &row.parsed));
-        Run::write(mapping, Box::new(RamDirectory::create()), parsed)
+    fn run(
+        &self,
+        mapping: &Mapping,
+        rows: Range<u32>,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Option<Run>, RunError> {
+        let mut stopped = false;
+        let parsed = rows.map_while(|row| {
+            stopped = row % ASKED_EVERY == 0 && proceed().is_break();
+            (!stopped).then(|| self.rows.get(row as usize).map(|row| &row.parsed))
+        });
+        let run = Run::write(mapping, Box::new(RamDirectory::create()), parsed)?;
+        Ok((!stopped).then_some(run))
     }
 }
 

@@ -12,6 +12,7 @@ mod bits;
 mod check;
 mod directory;
 mod effort;
+mod fetch;
 mod filters;
 mod head;
 mod indexes;
@@ -39,6 +40,7 @@ mod write;
 
 pub use check::{Affected, CheckError, Effect, Finding, Progress, Report, Severity, check};
 pub use effort::Effort;
+pub use fetch::{FetchError, Fetched};
 pub use load::{Batch, Load, LoadError};
 pub use merge_policy::{Candidate, MergePolicy};
 pub use op::RecordError;

@@ -136,16 +136,13 @@ impl Table {
         self.len() == 0
     }
 
-    /// The document with `id`, if there is one.
+    /// The document with `id`, if there is one; [`fetch`](Self::fetch) has its vectors too.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn get(&self, id: &str) -> Result<Option<Document>, RunError> {
         let view = self.view();
-        let Some(at) = view.find(id) else { return Ok(None) };
-        let part = &view.parts[at.part];
-        let (seq, version) = (part.seq(at.row), part.version(at.row));
-        Ok(Some(Document { id: id.to_owned(), seq, version, source: part.source(at.row)? }))
+        view.find(id).map(|at| view.document(id, at)).transpose()
     }
 
     /// The segments, oldest first; the last is the head.

@@ -1,13 +1,14 @@
 //! What searches see: the segments of a table as they were at one moment, the head among them.
 
 use super::bits::Bits;
-use super::head::Head;
+use super::head::{Divided, Head};
 use super::segment::{Sealed, SegmentId};
 use crate::TableId;
-use crate::documents::{Mapping, Run, RunError};
+use crate::documents::{Mapping, RunError};
 use lanewise_index::{Filter, Reader};
 use lanewise_storage::Fault;
 use lanewise_storage::fault::planted;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -142,10 +143,20 @@ impl Part {
     }
 
     /// Runs that hold all rows, each with its first row.
-    pub(super) fn runs(&self, mapping: &Mapping) -> Result<Arc<Vec<(u32, Run)>>, RunError> {
+    pub(super) fn runs(&self, mapping: &Mapping) -> Result<Divided, RunError> {
+        let runs = self.runs_with(mapping, &|| ControlFlow::Continue(()))?;
+        Ok(runs.expect("nobody ended it"))
+    }
+
+    /// As [`runs`](Self::runs); `None` if `proceed`, which is asked while some are made, ended it.
+    pub(super) fn runs_with(
+        &self,
+        mapping: &Mapping,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Option<Divided>, RunError> {
         match &self.body {
-            Body::Head(head) => head.runs(mapping),
-            Body::Sealed(sealed) => Ok(Arc::new(vec![(0, sealed.run.clone())])),
+            Body::Head(head) => head.runs(mapping, proceed),
+            Body::Sealed(sealed) => Ok(Some(Arc::new(vec![(0, sealed.run.clone())]))),
         }
     }
 

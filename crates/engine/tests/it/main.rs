@@ -4,6 +4,7 @@ mod admission;
 mod check;
 mod checks;
 mod engines;
+mod fetches;
 mod histories;
 mod loads;
 mod memory;

@@ -15,6 +15,7 @@ that search tables start with the first that is opened, and end at exit.
 
 from ._lanewise import Filter, Index, Pages, __version__
 from .documents import Document, Hit, Hits, SegmentInfo, Written, WrittenMany
+from .engine import Engine, TableInfo
 from .errors import (
     ArgumentError,
     BusyError,
@@ -27,15 +28,18 @@ from .errors import (
     FormatError,
     IdError,
     IsaError,
+    MemoryLimitError,
     SchemaError,
     TableClosedError,
+    TableDamagedError,
     TableExistsError,
     TableLockedError,
     TableMissingError,
     WriteError,
 )
 from .results import Found, FoundRange, Group, RecallEstimate
-from .table import Table, vector
+from .schema import vector
+from .table import Table
 
 __all__ = [
     "ArgumentError",
@@ -45,6 +49,7 @@ __all__ = [
     "Document",
     "DtypeError",
     "DurabilityError",
+    "Engine",
     "Error",
     "FewerResultsWarning",
     "Filter",
@@ -57,13 +62,16 @@ __all__ = [
     "IdError",
     "Index",
     "IsaError",
+    "MemoryLimitError",
     "Pages",
     "RecallEstimate",
     "SchemaError",
     "SegmentInfo",
     "Table",
     "TableClosedError",
+    "TableDamagedError",
     "TableExistsError",
+    "TableInfo",
     "TableLockedError",
     "TableMissingError",
     "WriteError",

@@ -3,6 +3,7 @@
 The documentation is in the module itself: `help(lanewise.Index)`.
 """
 
+import builtins
 import os
 import pathlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .results import Found, FoundRange, Group, RecallEstimate
 
-__all__ = ["Filter", "Index", "Pages", "Table", "__version__", "command_line", "end_pool"]
+__all__ = ["Engine", "Filter", "Index", "Pages", "Table", "__version__", "command_line", "end_pool"]
 
 __version__: str
 
@@ -187,11 +188,18 @@ class Index:
 class Table:
     @staticmethod
     def create(
-        path: str | os.PathLike[str], schema: Any, *, num_threads: SupportsIndex | None = None
+        path: str | os.PathLike[str],
+        schema: Any,
+        *,
+        num_threads: SupportsIndex | None = None,
+        memory_limit: int | str | None = None,
     ) -> Table: ...
     @staticmethod
     def open(
-        path: str | os.PathLike[str], *, num_threads: SupportsIndex | None = None
+        path: str | os.PathLike[str],
+        *,
+        num_threads: SupportsIndex | None = None,
+        memory_limit: int | str | None = None,
     ) -> Table: ...
     def close(self, *, wait: bool = True) -> bool: ...
     @property
@@ -201,7 +209,10 @@ class Table:
     @property
     def schema(self) -> dict[str, Any]: ...
     def __len__(self) -> int: ...
-    def get(self, ids: Sequence[str]) -> list[tuple[int, int, dict[str, Any]] | None]: ...
+    def get(
+        self, ids: Sequence[str], fields: Sequence[str]
+    ) -> list[tuple[int, int, dict[str, Any], dict[str, NDArray[Any]]] | None]: ...
+    def memory(self) -> dict[str, Any]: ...
     def segments(self) -> list[tuple[int, bool, int, int, list[str]]]: ...
     def trouble(self) -> str | None: ...
     def settings(self) -> dict[str, Any]: ...
@@ -236,8 +247,32 @@ class Table:
         request: dict[str, Any],
         vectors: Sequence[tuple[str, ArrayLike, int]],
         effort: dict[str, Any],
+        fields: Sequence[str],
         *,
         exact: bool = False,
         timeout: SupportsFloat | None = None,
         documents: bool = True,
     ) -> dict[str, Any]: ...
+
+@final
+class Engine:
+    @staticmethod
+    def open(
+        folder: str | os.PathLike[str],
+        *,
+        memory_limit: int | str | None = None,
+        open_tables: SupportsIndex | None = None,
+        num_threads: SupportsIndex | None = None,
+    ) -> Engine: ...
+    def create(self, name: str, schema: Any) -> Table: ...
+    def table(self, name: str) -> Table: ...
+    def retry(self, name: str) -> Table: ...
+    def drop(self, name: str) -> None: ...
+    def names(self) -> list[str]: ...
+    def list(self) -> builtins.list[tuple[str, str, int | None, str | None]]: ...
+    def memory(self) -> dict[str, Any]: ...
+    def close(self, *, wait: bool = True) -> bool: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def path(self) -> pathlib.Path: ...

@@ -10,7 +10,7 @@ from .errors import ArgumentError
 
 
 class Document(dict[str, Any]):
-    """A document: a dict of its fields, without its vectors; "id" among them.
+    """A document: a dict of its fields, "id" among them; of its vectors those asked for.
 
     id: its id. seq: number of the write that it came with. version: how often it was
     written since it was created.
@@ -179,7 +179,8 @@ class Hits(Sequence[Hit]):
     nothing else, else None. sort: what each is sorted by. documents: as they were when the
     search began; None if they were not asked for. total: how many documents were found, on all
     pages; total_exact: whether just as many, or at least so many. aggs: the figures that were
-    asked for. profile: how each segment was searched, if that was asked for.
+    asked for. profile: how each segment was searched, if that was asked for. vectors: by field
+    those of the documents, a list with an array of shape (dim,) or None for each.
     """
 
     def __init__(
@@ -194,6 +195,7 @@ class Hits(Sequence[Hit]):
         total: tuple[int, bool],
         aggregations: dict[str, Any],
         profile: dict[str, Any] | None,
+        vectors: dict[str, list[NDArray[Any] | None]],
     ) -> None:
         """What was found, in the same order."""
         self.ids = ids
@@ -202,11 +204,15 @@ class Hits(Sequence[Hit]):
         self.sort = sort
         self.documents = None
         if sources is not None:
+            for field, column in vectors.items():
+                for source, vector in zip(sources, column, strict=True):
+                    source.update({} if vector is None else {field: vector})
             found = zip(ids, seqs, versions, sources, strict=True)
             self.documents = [Document(*one) for one in found]
         self.total, self.total_exact = total
         self.aggs = aggregations
         self.profile = profile
+        self.vectors = vectors
 
     documents: list[Document] | None
 

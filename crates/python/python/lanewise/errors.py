@@ -47,11 +47,11 @@ class SchemaError(ArgumentError):
 
 
 class TableExistsError(Error, FileExistsError):
-    """There is a table in the folder already."""
+    """There is a table in the folder, or of this name, already."""
 
 
 class TableMissingError(Error, FileNotFoundError):
-    """There is no table in the folder."""
+    """There is no table in the folder, or none of this name."""
 
 
 class TableLockedError(Error, OSError):
@@ -59,7 +59,46 @@ class TableLockedError(Error, OSError):
 
 
 class TableClosedError(Error, ValueError):
-    """The table was closed, or belongs to the process that this one was forked from."""
+    """The table or engine was closed, or belongs to the process that this one was forked from."""
+
+
+class TableDamagedError(FormatError):
+    """An engine's table is damaged, and was put aside until Engine.retry().
+
+    `name` is the table's name, `why` what is wrong with it.
+    """
+
+    name: str
+    why: str
+
+    def __init__(self, message: str, name: str = "", why: str = "") -> None:
+        super().__init__(message)
+        self.name = name
+        self.why = why
+
+
+class MemoryLimitError(Error, MemoryError):
+    """A use of memory would exceed the limit, and was refused before anything was taken.
+
+    `purpose`: "open", "write", "seal", "merge" or "search". `asked`: bytes. `limit`: bytes, and
+    `in_use`: bytes by purpose; both None if too many waited for memory already: `waiting`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        purpose: str = "",
+        asked: int = 0,
+        limit: int | None = None,
+        in_use: dict[str, int] | None = None,
+        waiting: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.purpose = purpose
+        self.asked = asked
+        self.limit = limit
+        self.in_use = in_use
+        self.waiting = waiting
 
 
 class ConflictError(Error):

@@ -4,10 +4,8 @@ The work is done in `_lanewise.Table`; here are the defaults, the short forms, a
 back to Python.
 """
 
-import atexit
 import operator
 import os
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -15,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from . import _lanewise
+from .closing import closes_at_exit
 from .documents import (
     Columns,
     Document,
@@ -24,33 +23,18 @@ from .documents import (
     WrittenMany,
     columns_of,
 )
-from .errors import ArgumentError, DtypeError, IdError, WriteError
+from .errors import ArgumentError, DtypeError, IdError, TableMissingError, WriteError
 from .filters import to_query
-
-_FIELDS = ("keyword", "text", "integer", "float", "date", "boolean", "object", "vector")
-_DYNAMIC: dict[bool | str, str] = {True: "true", False: "false", "strict": "strict"}
-_NUMBERED = "ids must be str, or int, which becomes str"
-
-_open: "weakref.WeakSet[Table]" = weakref.WeakSet()
-
-
-def vector(dim: int, metric: str | None = None, **parameters: Any) -> dict[str, Any]:
-    """A vector field of a schema.
-
-    dim: dimensions of a vector; bits for dtype "bits".
-    metric: "l2", "ip", "cosine", "hamming" or "jaccard". Not given: "l2", for bits "hamming".
-    parameters: dtype, kind, code, m, ef_construction, nlist, seed, as lanewise.Index has them.
-    """
-    given = {"metric": metric, **parameters}
-    return {"type": "vector", "dim": dim} | {k: v for k, v in given.items() if v is not None}
+from .ids import name_of, names_of
+from .schema import DYNAMIC, full_schema
 
 
 class Table:
     """Documents with their vectors, in a folder of their own.
 
-    Made by Table.create() and Table.open(). `with` closes it. One process opens a table at a
-    time; its threads may use it together: reads and searches wait for nothing, and writes are
-    visible to every search, and on disk, when they return.
+    Made by Table.create() and Table.open(), or by lanewise.Engine for many. `with` closes it. One
+    process opens a table at a time; its threads may use it together: reads and searches wait for
+    nothing, and writes are visible to every search, and on disk, when they return.
 
     A table is neither copied nor pickled, and a forked child cannot use its parent's.
     """
@@ -67,6 +51,7 @@ class Table:
         *,
         dynamic: bool | str = True,
         num_threads: int | None = None,
+        memory_limit: int | str | None = None,
     ) -> Self:
         """Makes a table, and opens it.
 
@@ -77,30 +62,37 @@ class Table:
         dynamic: what becomes of fields that the schema does not name: True, they are searched
             too; False, they are only kept; "strict", the document is refused.
         num_threads: threads that build, 1 to 4096. Not given: what the process may use.
+        memory_limit: bytes that the table may take, or text: "8gb", "70%" (of what the container
+            or the machine has), "none". Not given: 70 % for all such tables of the process.
 
         Raises SchemaError, ArgumentError, DtypeError, TableExistsError, TableLockedError,
-        OSError, IsaError.
+        MemoryLimitError, OSError, IsaError.
         """
-        if not isinstance(schema, Mapping):
-            wrong = f"schema must be a dict of fields by name, not {type(schema).__name__}"
-            raise DtypeError(wrong, "schema")
-        if not (isinstance(dynamic, bool) or dynamic == "strict"):
-            raise ArgumentError(f"dynamic={dynamic!r}: use True, False or 'strict'", "dynamic")
-        fields = {name: _field(name, field) for name, field in schema.items()}
-        full = {"dynamic": _DYNAMIC[dynamic], "fields": fields}
-        return cls._of(_lanewise.Table.create(path, full, num_threads=num_threads))
+        full = full_schema(schema, dynamic)
+        inner = _lanewise.Table.create(
+            path, full, num_threads=num_threads, memory_limit=memory_limit
+        )
+        return cls._of(inner)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, num_threads: int | None = None) -> Self:
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        num_threads: int | None = None,
+        memory_limit: int | str | None = None,
+    ) -> Self:
         """Opens a table: all that was acknowledged is there.
 
         path: its folder.
-        num_threads: as for create().
+        num_threads, memory_limit: as for create().
 
         Raises TableMissingError, TableLockedError (open in this process or another),
-        FormatError (damaged, or of a newer version), OSError, IsaError.
+        FormatError (damaged, or of a newer version), ArgumentError, DtypeError,
+        MemoryLimitError, OSError, IsaError.
         """
-        return cls._of(_lanewise.Table.open(path, num_threads=num_threads))
+        inner = _lanewise.Table.open(path, num_threads=num_threads, memory_limit=memory_limit)
+        return cls._of(inner)
 
     @classmethod
     def _of(cls, inner: _lanewise.Table) -> Self:
@@ -109,7 +101,7 @@ class Table:
         described = inner.schema
         table._fields = described["fields"]
         table._dynamic = described["dynamic"]
-        _open.add(table)
+        closes_at_exit(table)
         return table
 
     _inner: _lanewise.Table
@@ -136,7 +128,7 @@ class Table:
 
         Raises ConflictError, ArgumentError, DtypeError, DurabilityError, MemoryError, OSError.
         """
-        ids = None if id is None else [_name(id)]
+        ids = None if id is None else [name_of(id)]
         done = self._inner.put_many([document], ids, [], if_absent=if_absent, if_seq=if_seq)
         if done["errors"]:
             raise _renamed(done["errors"][0][1])
@@ -206,24 +198,36 @@ class Table:
         rows, given, arrays = self._given(documents, ids, vectors)
         return self._inner.load(rows, given, arrays, progress=progress)
 
-    def get(self, id: str | int) -> Document | None:
+    def get(self, id: str | int, *, vectors: str | Iterable[str] | bool = False) -> Document | None:
         """The document with an id, a dict with `id`, `seq` and `version`; None if there is none.
 
-        Raises DtypeError; FormatError if it is damaged on disk.
-        """
-        return self.get_many([id])[0]
+        vectors: a vector field or several, or True for all: the document then holds those that
+            it has as they are stored (floats of metric "cosine" normalised, of dtype "f16" and
+            "bf16" rounded), shape (dim,): float32, int8, uint8, or bool for dtype "bits".
 
-    def get_many(self, ids: Iterable[str | int]) -> list[Document | None]:
-        """The document with each id, as of the same moment or later; None for those not there.
-
-        Raises DtypeError; FormatError if one is damaged on disk.
+        Raises DtypeError, ArgumentError; FormatError if it is damaged on disk.
         """
-        names = _names(ids)
-        found = self._inner.get(names)
-        return [
-            None if one is None else Document(name, *one)
-            for name, one in zip(names, found, strict=True)
-        ]
+        return self.get_many([id], vectors=vectors)[0]
+
+    def get_many(
+        self, ids: Iterable[str | int], *, vectors: str | Iterable[str] | bool = False
+    ) -> list[Document | None]:
+        """The document with each id, all as of the same moment; None for those not there.
+
+        vectors: as for get().
+
+        Raises DtypeError, ArgumentError; FormatError if one is damaged on disk.
+        """
+        names = names_of(ids)
+        found = self._inner.get(names, self._asked(vectors))
+        made: list[Document | None] = []
+        for name, one in zip(names, found, strict=True):
+            if one is None:
+                made.append(None)
+                continue
+            seq, version, fields, stored = one
+            made.append(Document(name, seq, version, {**fields, **stored}))
+        return made
 
     def delete(self, ids: str | int | Iterable[str | int], *, if_seq: int | None = None) -> int:
         """Deletes documents; how many of the ids were there.
@@ -233,7 +237,7 @@ class Table:
 
         Raises ConflictError, DtypeError, ArgumentError, DurabilityError, OSError.
         """
-        names = _names([ids] if isinstance(ids, (str, int, np.integer)) else ids)
+        names = names_of([ids] if isinstance(ids, (str, int, np.integer)) else ids)
         if if_seq is not None and len(names) != 1:
             raise ArgumentError("if_seq is for a single id: delete one at a time", "if_seq")
         done = self._inner.delete(names, if_seq=if_seq)
@@ -253,6 +257,7 @@ class Table:
         fusion: str | Mapping[str, Any] | None = None,
         timeout: float | None = None,
         documents: bool = True,
+        vectors: str | Iterable[str] | bool = False,
         exact_total: bool = True,
         profile: bool = False,
         candidates: int | None = None,
@@ -288,12 +293,15 @@ class Table:
             {"rrf": {"rank_constant": 60, "weights": [1, 2]}}.
         timeout: seconds after which the search is given up.
         documents: whether to read the documents that are found.
+        vectors: as for get(): the documents hold these, and the Hits' `vectors`.
         exact_total: whether all that is found is counted; if not, searches by score are faster.
         profile: whether to say how each segment was searched.
         candidates: how many of the nearest of each vector are found. Not given: k + from_, and at
             least 100 where they are fused or sorted.
         ef_search, epsilon, nprobe, oversample: as lanewise.Index.search() has them.
         exact: whether to compare all vectors that the filter lets through.
+
+        Ctrl-C ends it at its next step.
 
         Raises ArgumentError, DtypeError, DeadlineError, BusyError, FormatError.
         """
@@ -330,6 +338,7 @@ class Table:
             request,
             [(field, probe, _count("candidates", candidates)) for field, probe in probes],
             effort,
+            self._asked(vectors),
             exact=bool(exact),
             timeout=timeout,
             documents=bool(documents),
@@ -418,8 +427,19 @@ class Table:
             "trouble": self._inner.trouble(),
         }
 
+    def memory(self) -> dict[str, Any]:
+        """Memory of all tables that share this one's limit.
+
+        limit: bytes, or None. in_use: bytes by purpose: "open", "write", "seal", "merge" and
+        "search". waiting: how many uses wait for memory.
+        """
+        return self._inner.memory()
+
     def close(self) -> None:
-        """Closes the table once calls of other threads have ended. Closing twice is fine."""
+        """Closes the table once calls of other threads have ended. Closing twice is fine.
+
+        An engine's table stays open as long as the engine likes; this object is of no use then.
+        """
         self._inner.close()
 
     @property
@@ -430,7 +450,7 @@ class Table:
     @property
     def dynamic(self) -> bool | str:
         """What becomes of fields that the schema does not name; as for create()."""
-        return next(given for given, text in _DYNAMIC.items() if text == self._dynamic)
+        return next(given for given, text in DYNAMIC.items() if text == self._dynamic)
 
     @property
     def path(self) -> os.PathLike[str]:
@@ -448,7 +468,7 @@ class Table:
 
     def __contains__(self, id: object) -> bool:
         """Whether a document has the id."""
-        return isinstance(id, (str, int, np.integer)) and self.get(_name(id)) is not None
+        return isinstance(id, (str, int, np.integer)) and self.get(name_of(id)) is not None
 
     def __getitem__(self, id: str | int) -> Document:
         """The document with an id; IdError, a KeyError, if there is none."""
@@ -479,10 +499,15 @@ class Table:
 
     def __repr__(self) -> str:
         """Path, documents and fields."""
+        name = f"lanewise.Table {str(self.path)!r}"
         if self.closed:
-            return f"<lanewise.Table {str(self.path)!r}, closed>"
+            return f"<{name}, closed>"
+        try:
+            documents = f"{len(self)} documents"
+        except TableMissingError:
+            documents = "dropped"
         fields = ", ".join(f"{name}: {field['type']}" for name, field in self._fields.items())
-        return f"<lanewise.Table {str(self.path)!r}, {len(self)} documents, {fields}>"
+        return f"<{name}, {documents}, {fields}>"
 
     def _given(
         self, documents: Any, ids: Any, vectors: Mapping[str, Any] | None
@@ -490,7 +515,7 @@ class Table:
         """Documents, ids and arrays as the engine takes them."""
         arrays = dict(vectors or {})
         rows = self._rows(documents, arrays)
-        names = None if ids is None else [None if one is None else _name(one) for one in ids]
+        names = None if ids is None else [None if one is None else name_of(one) for one in ids]
         return rows, names, list(arrays.items())
 
     def _rows(self, documents: Any, arrays: dict[str, Any]) -> Sequence[Any]:
@@ -515,11 +540,20 @@ class Table:
             return self._rows(None, arrays)
         return Columns(columns)
 
+    def _asked(self, given: str | Iterable[str] | bool) -> list[str]:
+        """The vector fields that are to be read."""
+        if isinstance(given, bool):
+            return self._vector_fields() if given else []
+        return [given] if isinstance(given, str) else list(given)
+
+    def _vector_fields(self) -> list[str]:
+        return [name for name, field in self._fields.items() if field["type"] == "vector"]
+
     def _vectors(self, given: Any) -> list[tuple[str, Any]]:
         """The vectors to look for, by field."""
         if isinstance(given, Mapping):
             return list(given.items())
-        fields = [name for name, field in self._fields.items() if field["type"] == "vector"]
+        fields = self._vector_fields()
         if len(fields) != 1:
             wrong = (
                 f"vector: the table has the vector fields {fields}: say which, {{field: vector}}"
@@ -540,34 +574,6 @@ def _count(argument: str, given: Any) -> int:
     return count
 
 
-def _field(name: Any, given: Any) -> Any:
-    """A field of a schema, given by its type alone or with parameters."""
-    if isinstance(given, str) and given in _FIELDS[:-1]:
-        return {"type": given}
-    if isinstance(given, Mapping) and given.get("type") in _FIELDS:
-        return given
-    wrong = (
-        f"schema: field {name!r} is {given!r}: use one of {', '.join(map(repr, _FIELDS[:-1]))}, "
-        "lanewise.vector(dim, ...), or a dict with 'type'"
-    )
-    raise ArgumentError(wrong, "schema")
-
-
-def _name(id: Any) -> str:
-    """An id as the engine has it."""
-    if isinstance(id, str):
-        return id
-    if isinstance(id, (int, np.integer)) and not isinstance(id, bool):
-        return str(int(id))
-    raise DtypeError(f"{_NUMBERED}, not {type(id).__name__}: {id!r}", "ids")
-
-
-def _names(ids: Any) -> list[str]:
-    if not hasattr(ids, "__iter__"):
-        raise DtypeError(f"{_NUMBERED}, not {type(ids).__name__}", "ids")
-    return [_name(one) for one in ids]
-
-
 def _renamed(error: Exception) -> Exception:
     """What a batch says of its only document, as of the argument of put()."""
     if isinstance(error, ArgumentError):
@@ -575,13 +581,3 @@ def _renamed(error: Exception) -> Exception:
         argument = error.argument.replace("documents[0]", "document")
         return type(error)(message, argument)
     return error
-
-
-def _close_all() -> None:
-    """At exit: what a thread still works with is left as it is, which a table survives."""
-    for table in list(_open):
-        table._inner.close(wait=False)
-    _lanewise.end_pool()
-
-
-atexit.register(_close_all)

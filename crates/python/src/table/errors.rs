@@ -1,14 +1,15 @@
 //! What goes wrong with a table, as Python's exceptions: each kind has a class of its own in `lanewise/errors.py`, what the
 //! file system says stays Python's own `OSError`, with the path.
 
+use super::memory::refused;
 use crate::errors::{Failure, argument, class, search as search_error, system};
-use lanewise_engine::Refused;
 use lanewise_engine::documents::{RunError, SchemaError};
-use lanewise_engine::index::{AddError, CreateError, RemoveError, SearchError};
+use lanewise_engine::index::{AddError, CreateError, GetError, RemoveError, SearchError};
 use lanewise_engine::scheduler::{Failure as TaskFailure, StartError};
 use lanewise_engine::table::{
-    FlushError, LoadError, OpenError, SearchTableError, SegmentError, StateError, WriteError,
+    FetchError, FlushError, LoadError, OpenError, SearchTableError, SegmentError, StateError, WriteError,
 };
+use lanewise_engine::{EngineError, Refused};
 use lanewise_storage::log::{AppendError, ReplayError};
 use lanewise_storage::manifest::{ReadError, ReplaceError};
 use pyo3::exceptions::{PyMemoryError, PyNotADirectoryError};
@@ -24,6 +25,46 @@ pub(super) fn closed(py: Python<'_>, root: &Path, forked: bool) -> PyErr {
         "is closed: open it again with lanewise.Table.open()"
     };
     class(py, "TableClosedError", (format!("the table {} {why}", root.display()),))
+}
+
+/// The engine is closed, or belongs to the process that this one was forked from.
+pub(super) fn engine_closed(py: Python<'_>, folder: &Path, forked: bool) -> PyErr {
+    let why = if forked {
+        "belongs to the process that this one was forked from: open another, or use threads in place of processes"
+    } else {
+        "is closed: open it again with lanewise.Engine()"
+    };
+    class(py, "TableClosedError", (format!("the engine {} {why}", folder.display()),))
+}
+
+/// A table was dropped, and another made by its name.
+pub(super) fn replaced(py: Python<'_>, root: &Path) -> PyErr {
+    let message = format!(
+        "the table {} was dropped, and one with other fields has its name now: ask the engine for it again",
+        root.display()
+    );
+    class(py, "TableMissingError", (message,))
+}
+
+/// Of an engine in `folder`.
+pub(super) fn engine(py: Python<'_>, folder: &Path, error: EngineError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        EngineError::Locked => class(py, "TableLockedError", (format!("{}: {message}", folder.display()),)),
+        EngineError::Io { error, .. } => {
+            let raised = system(py, folder, &error);
+            // What was tried.
+            let noted = raised.value(py).call_method1("add_note", (message,));
+            noted.err().unwrap_or(raised)
+        }
+        EngineError::Name { .. } => argument(py, "name", message),
+        EngineError::Missing { .. } => class(py, "TableMissingError", (message,)),
+        EngineError::Exists { .. } => class(py, "TableExistsError", (message,)),
+        EngineError::Open { name, error } => open(py, &folder.join("tables").join(name), *error),
+        EngineError::Damaged { name, why } => {
+            class(py, "TableDamagedError", (message, name, why.to_string()))
+        }
+    }
 }
 
 fn missing(py: Python<'_>, root: &Path) -> PyErr {
@@ -99,7 +140,7 @@ pub(super) fn open(py: Python<'_>, root: &Path, error: OpenError) -> PyErr {
         OpenError::Manifest(error) => replace(py, root, error),
         OpenError::Segment { error, .. } => segment(py, root, error),
         OpenError::Log(ReplayError::Io { path, error }) => io_at(py, root, &path, &error),
-        OpenError::Refused(error) => PyMemoryError::new_err(error.to_string()),
+        OpenError::Refused(error) => refused(py, &error),
         OpenError::Log(error) => damaged(py, root, error),
         OpenError::Write { error: WriteError::Add { error, .. }, .. } => add(py, &error),
         error @ (OpenError::Record { .. } | OpenError::Write { .. }) => damaged(py, root, error),
@@ -118,7 +159,7 @@ fn segment(py: Python<'_>, root: &Path, error: SegmentError) -> PyErr {
         SegmentError::Io { path, error } => io_at(py, root, &path, &error),
         SegmentError::Documents(error) => documents(py, root, &error),
         SegmentError::Memory(error) => PyMemoryError::new_err(error.to_string()),
-        SegmentError::Refused(error) => PyMemoryError::new_err(error.to_string()),
+        SegmentError::Refused(error) => refused(py, &error),
         SegmentError::Add(error) => add(py, &error),
         SegmentError::Remove(error @ (RemoveError::Memory(_) | RemoveError::Limit { .. })) => {
             PyMemoryError::new_err(error.to_string())
@@ -153,7 +194,7 @@ pub(super) fn flush(py: Python<'_>, root: &Path, error: FlushError) -> PyErr {
         FlushError::Manifest(error) => replace(py, root, error),
         FlushError::OldLog(error) => io_at(py, root, Path::new("log"), &error),
         FlushError::Settings(error) => settings(py, &error),
-        FlushError::Refused(error) => PyMemoryError::new_err(error.to_string()),
+        FlushError::Refused(error) => refused(py, &error),
     }
 }
 
@@ -182,7 +223,7 @@ pub(super) fn write(py: Python<'_>, root: &Path, name: &str, error: &WriteError)
             class(py, "ConflictError", (message, id.clone(), *found))
         }
         WriteError::Add { error, .. } => add(py, error),
-        WriteError::Refused(error) => PyMemoryError::new_err(error.to_string()),
+        WriteError::Refused(error) => refused(py, error),
         WriteError::Log(error) => append(py, root, error),
         WriteError::NotDurable(_) | WriteError::Failed { .. } => durability(py, root, error),
     }
@@ -193,6 +234,17 @@ pub(super) fn documents(py: Python<'_>, root: &Path, error: &RunError) -> PyErr 
     damaged(py, root, format!("{error}; restore the table from a snapshot"))
 }
 
+pub(super) fn fetch(py: Python<'_>, root: &Path, error: FetchError) -> PyErr {
+    match error {
+        FetchError::Field { .. } => argument(py, "vectors", error.to_string()),
+        FetchError::Vectors { error: GetError::Memory(error), .. } => {
+            PyMemoryError::new_err(error.to_string())
+        }
+        error @ FetchError::Vectors { .. } => damaged(py, root, error),
+        FetchError::Documents(error) => documents(py, root, &error),
+    }
+}
+
 /// Of a load, whose batch began at place `first`.
 pub(super) fn load(py: Python<'_>, root: &Path, first: usize, error: LoadError) -> PyErr {
     match error {
@@ -200,7 +252,7 @@ pub(super) fn load(py: Python<'_>, root: &Path, first: usize, error: LoadError) 
             write(py, root, &format!("documents[{}]", first + number), &error)
         }
         LoadError::Add { error, .. } => add(py, &error),
-        LoadError::Refused(error) => PyMemoryError::new_err(error.to_string()),
+        LoadError::Refused(error) => refused(py, &error),
         LoadError::Segment(error) => segment(py, root, error),
         LoadError::Create(error) => Failure::Create(error).raise(py),
         error @ (LoadError::Ids { .. } | LoadError::Vectors { .. }) => {
@@ -238,7 +290,8 @@ pub(super) fn search(py: Python<'_>, root: &Path, error: &SearchTableError) -> P
             class(py, "DeadlineError", (message,))
         }
         SearchTableError::Failed(error) => class(py, "Error", (error.to_string(),)),
-        SearchTableError::Memory(error) => PyMemoryError::new_err(error.to_string()),
+        SearchTableError::Memory(error) => refused(py, error),
         SearchTableError::Documents(error) => documents(py, root, error),
+        SearchTableError::Stopped => Failure::Stopped(None).raise(py),
     }
 }

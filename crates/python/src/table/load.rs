@@ -43,7 +43,7 @@ pub(super) fn load(
     let documents = documents.clone().unbind();
     let watch = Mutex::new(Watch::new(progress.then(|| Bar::new(py, "loading", "documents"))));
     let done = table.with(py, |inner| {
-        change(table, |_| {
+        change(inner, |_| {
             let at = Mutex::new(0);
             let proceed = || match (watch.try_lock(), at.try_lock()) {
                 (Ok(mut watch), Ok(at)) => watch.proceed_of(*at, len),

@@ -1,75 +1,55 @@
 //! The class `_lanewise.Table`, which `lanewise/table.py` makes comfortable: checks and JSON here, the work in the engine,
 //! without the GIL.
 //!
-//! close() waits for the calls of other threads. Python code runs inside of a call only while segments are made, to see
-//! signals: a handler may read, search and write, and is refused what would wait for the call itself. After a fork the
-//! child has neither the threads that search nor a right to the log: there every call is refused, and what it inherited
-//! is left alone.
+//! close() waits for the calls of other threads. Python code runs inside of a call only while segments are made and
+//! searches waited for, to see signals: a handler may read, search and write, and is refused what would wait for the call
+//! itself. After a fork the child has neither the threads that search nor a right to the log: there every call is refused,
+//! and what it inherited is left alone.
 
+mod calls;
+mod engine;
 mod errors;
+mod home;
 mod json;
 mod load;
+mod memory;
 mod pool;
 mod search;
+mod vectors;
 mod write;
 
 use crate::arguments;
 use crate::errors::Failure;
 use crate::guard::change;
 use crate::watch::Watch;
-use lanewise_engine::Threads;
+use calls::Calls;
+pub(crate) use engine::Engine;
+use home::{Gone, Home};
 use lanewise_engine::documents::Schema;
-use lanewise_engine::table::{
-    Effort, FlushError, OpenError, Resources, SegmentError, Table as Inner, Watched,
-};
+use lanewise_engine::table::{Effort, FlushError, OpenError, Resources, SegmentError, Table as Inner};
+use lanewise_engine::{MemoryLimit, Threads};
 use lanewise_storage::{Disk, Storage};
-use pool::Shared;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::Value;
+use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use std::{fs, io, mem};
+use std::{fs, io};
 
 /// A segment's number, whether it is sealed, its live and its deleted rows, its uncoded fields.
 type Segment = (u64, bool, usize, usize, Vec<String>);
 
-/// A table in a folder; see `lanewise.Table`.
+/// A table in a folder of its own, or an engine's; see `lanewise.Table`.
 #[pyclass(frozen, module = "lanewise._lanewise")]
 pub(crate) struct Table {
     root: PathBuf,
     schema: Schema,
     threads: Threads,
-    /// Whose table it is.
-    process: u32,
-    open: Mutex<Open>,
-    /// A call has ended.
-    ended: Condvar,
-}
-
-/// The table while it is open, and who uses it.
-struct Open {
-    inner: Option<Arc<OpenTable>>,
-    calls: usize,
-}
-
-/// Fields are dropped in their order: the table before those who look after it.
-struct OpenTable {
-    table: Watched,
-    _shared: Arc<Shared>,
-}
-
-/// Counts a call out.
-struct Call<'a>(&'a Table);
-
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        self.0.state().calls -= 1;
-        self.0.ended.notify_all();
-    }
+    home: Calls<Home>,
 }
 
 /// A new folder that is there after a crash, too; none if there is one.
@@ -90,60 +70,43 @@ fn make_folder(path: &Path) -> io::Result<()> {
 impl Table {
     /// Makes a table of `schema`, fields by name as JSON has them.
     #[staticmethod]
-    #[pyo3(signature = (path, schema, *, num_threads=None))]
+    #[pyo3(signature = (path, schema, *, num_threads=None, memory_limit=None))]
     fn create(
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         schema: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
+        #[pyo3(from_py_with = memory::limit)] memory_limit: Option<MemoryLimit>,
     ) -> PyResult<Table> {
-        let schema = json::from_python("schema", schema)?;
-        let schema: Schema = serde_json::from_value(schema).map_err(|error| errors::schema(py, error))?;
-        schema.check().map_err(|error| errors::schema(py, error))?;
+        let schema = schema_of(schema)?;
         make_folder(&path).map_err(|error| errors::folder(py, &path, &error, true))?;
-        Table::started(py, path, num_threads, |storage, resources| Inner::create(storage, schema, resources))
+        Table::started(py, path, num_threads, memory_limit, |storage, resources| {
+            Inner::create(storage, schema, resources)
+        })
     }
 
     /// Opens a table.
     #[staticmethod]
-    #[pyo3(signature = (path, *, num_threads=None))]
+    #[pyo3(signature = (path, *, num_threads=None, memory_limit=None))]
     fn open(
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
+        #[pyo3(from_py_with = memory::limit)] memory_limit: Option<MemoryLimit>,
     ) -> PyResult<Table> {
-        Table::started(py, path, num_threads, Inner::open)
+        Table::started(py, path, num_threads, memory_limit, Inner::open)
     }
 
     /// Closes the table once no other thread works with it; without `wait` only if none does. Whether it is closed.
     #[pyo3(signature = (*, wait=true))]
     fn close(&self, py: Python<'_>, wait: bool) -> PyResult<bool> {
-        if self.is_forked() {
-            return Ok(true);
-        }
-        let closed = py.detach(|| {
-            change(self, |_| {
-                let mut open = self.state();
-                if open.calls > 0 && !wait {
-                    return Ok(false);
-                }
-                let inner = open.inner.take();
-                while open.calls > 0 {
-                    open = self.ended.wait(open).unwrap_or_else(PoisonError::into_inner);
-                }
-                drop(open);
-                // Files are closed and threads ended here, not under the lock.
-                drop(inner);
-                Ok(true)
-            })
-        });
-        closed.map_err(|error| error.raise(py))
+        py.detach(|| self.home.close(wait)).map_err(|error| error.raise(py))
     }
 
     /// Whether it is closed, or not this process's.
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
-        self.with(py, |_| ()).is_err()
+        py.detach(|| self.home.with(Home::is_closed).unwrap_or(true))
     }
 
     /// The folder.
@@ -162,17 +125,21 @@ impl Table {
         self.with(py, Inner::len)
     }
 
-    /// For each id its document, as (seq, version, source), or None.
-    fn get<'py>(&self, py: Python<'py>, ids: Vec<String>) -> PyResult<Bound<'py, PyList>> {
-        let found =
-            self.with(py, |table| ids.iter().map(|id| table.get(id)).collect::<Result<Vec<_>, _>>())?;
-        let all = PyList::empty(py);
-        for document in found.map_err(|error| errors::documents(py, &self.root, &error))? {
-            let document = document
-                .map(|one| json::to_python(py, &one.source).map(|source| (one.seq, one.version, source)));
-            all.append(document.transpose()?)?;
-        }
-        Ok(all)
+    /// For each id its document, as (seq, version, source, vectors of the fields), or None.
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        ids: Vec<String>,
+        fields: Vec<String>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        vectors::get(self, py, &ids, &fields)
+    }
+
+    /// The memory limit, and what is in use: a dict.
+    fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let admission = py.detach(|| self.home.with(Home::admission)).flatten();
+        let admission = admission.ok_or_else(|| errors::closed(py, &self.root, self.home.is_forked()))?;
+        memory::in_use(py, &admission)
     }
 
     /// The segments, oldest first, as (number, sealed, live, deleted, uncoded fields); the last is the head.
@@ -270,7 +237,7 @@ impl Table {
     }
 
     /// Finds documents; see [`search::search`].
-    #[pyo3(signature = (request, vectors, effort, *, exact=false, timeout=None, documents=true))]
+    #[pyo3(signature = (request, vectors, effort, fields, *, exact=false, timeout=None, documents=true))]
     #[expect(clippy::too_many_arguments, reason = "Python's arguments")]
     fn search<'py>(
         &self,
@@ -278,11 +245,12 @@ impl Table {
         request: &Bound<'py, PyDict>,
         vectors: Vec<(String, Bound<'py, PyAny>, usize)>,
         effort: &Bound<'py, PyDict>,
+        fields: Vec<String>,
         exact: bool,
         #[pyo3(from_py_with = arguments::timeout)] timeout: Option<Duration>,
         documents: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        search::search(self, py, request, vectors, effort, exact, timeout, documents)
+        search::search(self, py, request, vectors, effort, &fields, exact, timeout, documents)
     }
 }
 
@@ -306,57 +274,62 @@ where
     serde_json::from_value(json)
 }
 
+/// The schema `given`, fields by name as JSON has them.
+fn schema_of(given: &Bound<'_, PyAny>) -> PyResult<Schema> {
+    let py = given.py();
+    let schema = json::from_python("schema", given)?;
+    let schema: Schema = serde_json::from_value(schema).map_err(|error| errors::schema(py, error))?;
+    schema.check().map_err(|error| errors::schema(py, error))?;
+    Ok(schema)
+}
+
 impl Table {
     fn started(
         py: Python<'_>,
         root: PathBuf,
         num_threads: Option<NonZeroUsize>,
+        memory_limit: Option<MemoryLimit>,
         open: impl FnOnce(Arc<dyn Storage>, Resources) -> Result<Inner, OpenError> + Send,
     ) -> PyResult<Table> {
         let root = std::path::absolute(root)?;
         let storage = Disk::new(&root).map_err(|error| errors::folder(py, &root, &error, false))?;
         let shared = pool::shared().map_err(|error| errors::start(py, &root, &error))?;
-        let threads = Threads::new(num_threads);
-        let (pool, admission) = (shared.pool.clone(), shared.admission.clone());
-        let resources = Resources { threads, pool, admission };
+        let resources = shared.resources(Threads::new(num_threads), memory_limit);
+        let (threads, admission) = (resources.threads, resources.admission.clone());
         let opened = py.detach(|| open(Arc::new(storage), resources));
         let table = opened.map_err(|error| errors::open(py, &root, error))?;
         let schema = table.schema().clone();
         let table = shared.upkeep.watch(table);
-        let inner = Some(Arc::new(OpenTable { table, _shared: shared }));
-        let (open, process) = (Mutex::new(Open { inner, calls: 0 }), std::process::id());
-        Ok(Table { root, schema, threads, process, open, ended: Condvar::new() })
-    }
-
-    fn is_forked(&self) -> bool {
-        self.process != std::process::id()
-    }
-
-    fn state(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(Table { root, schema, threads, home: Calls::new(Home::Own { table, admission, _shared: shared }) })
     }
 
     /// Runs `work` on the table, without the GIL.
     ///
     /// # Errors
-    /// `TableClosedError`.
+    /// `TableClosedError`; of an engine's table also what keeps it from being opened.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Inner) -> T + Send) -> PyResult<T> {
-        if self.is_forked() {
-            return Err(errors::closed(py, &self.root, true));
+        let done = py.detach(|| self.home.with(|home| home.with(&self.schema, work)));
+        match done {
+            Some(Ok(done)) => Ok(done),
+            None | Some(Err(Gone::Closed)) => Err(errors::closed(py, &self.root, self.home.is_forked())),
+            Some(Err(Gone::Replaced)) => Err(errors::replaced(py, &self.root)),
+            Some(Err(Gone::Engine(folder, error))) => Err(errors::engine(py, &folder, error)),
         }
-        let done = py.detach(|| {
-            let mut open = self.state();
-            let inner = open.inner.clone()?;
-            open.calls += 1;
-            drop(open);
-            let call = Call(self);
-            let done = work(&inner.table);
-            // Before the call ends: whoever closes has the last hold.
-            drop(inner);
-            drop(call);
-            Some(done)
-        });
-        done.ok_or_else(|| errors::closed(py, &self.root, false))
+    }
+
+    /// Runs `work`, which waits for a search; signal handlers run meanwhile, and may end it.
+    fn searching<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Inner, &dyn Fn() -> ControlFlow<()>) -> T + Send,
+    ) -> PyResult<T> {
+        let (done, raised) = self.with(py, |table| {
+            let watch = RefCell::new(Watch::new(None));
+            let done = work(table, &|| watch.borrow_mut().proceed(0));
+            (done, watch.into_inner().raised)
+        })?;
+        // What a handler raised at the very end is not lost.
+        raised.map_or(Ok(done), Err)
     }
 
     /// Runs `work`, which makes segments; signal handlers run meanwhile, and may end it.
@@ -368,7 +341,7 @@ impl Table {
         let watch = Mutex::new(Watch::new(None));
         let threads = self.threads;
         let done = self.with(py, |table| {
-            change(self, |_| {
+            change(table, |_| {
                 let proceed = || match watch.try_lock() {
                     Ok(mut watch) => watch.proceed(0),
                     // Another thread of this work is looking.
@@ -385,15 +358,6 @@ impl Table {
             Err(error) => Err(errors::flush(py, &self.root, error)),
             // What a handler raised at the very end is not lost.
             Ok(done) => raised.map_or(Ok(done), Err),
-        }
-    }
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        if self.is_forked() {
-            // Its threads are not here, and its files are the other process's.
-            mem::forget(self.open.get_mut().unwrap_or_else(PoisonError::into_inner).inner.take());
         }
     }
 }

@@ -2,8 +2,8 @@
 //! at exit.
 
 use lanewise_engine::scheduler::{Options, StartError};
-use lanewise_engine::table::Upkeep;
-use lanewise_engine::{Admission, Pool, Threads};
+use lanewise_engine::table::{Resources, Upkeep};
+use lanewise_engine::{Admission, MemoryLimit, Pool, Threads};
 use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,23 @@ const BUILDERS: NonZeroUsize = NonZeroUsize::MIN;
 /// The threads of one process.
 pub(super) struct Shared {
     process: u32,
-    pub(super) pool: Arc<Pool>,
+    pool: Arc<Pool>,
     pub(super) upkeep: Upkeep,
-    /// Of all tables together.
-    pub(super) admission: Arc<Admission>,
+    /// Of all tables without a limit of their own together.
+    admission: Arc<Admission>,
+}
+
+impl Shared {
+    /// For tables that share a limit of their own, or else that of all.
+    pub(super) fn resources(&self, threads: Threads, limit: Option<MemoryLimit>) -> Resources {
+        let own = |limit| {
+            let admission = Admission::usual();
+            admission.set_limit(limit);
+            admission
+        };
+        let admission = limit.map_or_else(|| self.admission.clone(), own);
+        Resources { threads, pool: self.pool.clone(), admission }
+    }
 }
 
 /// Only held with the GIL, so that no fork finds it taken.

@@ -1,7 +1,7 @@
 //! Searching: one request, one answer, as plain values.
 
 use super::json::{from_python, one_vector, to_python};
-use super::{Table, errors};
+use super::{Table, errors, vectors as stored};
 use crate::effort::Effort;
 use crate::errors::argument;
 use lanewise_engine::documents::{FieldKind, VectorField};
@@ -57,7 +57,8 @@ fn parsed(given: &Bound<'_, PyDict>) -> PyResult<Request> {
 }
 
 /// What was asked for: a dict of `ids`, `seqs`, `versions`, `scores`, `sort`, `total` (value, exact), `distances` of a
-/// single vector, `sources` if `documents`, `aggregations`, and `profile` if it was asked for.
+/// single vector, `sources` if `documents`, `aggregations`, `profile` if it was asked for,
+/// and `vectors`, by field those of the hits.
 ///
 /// `request` has the engine's ([`Request`]), by the names of Python's arguments, all but its vectors, which are (field, vector,
 /// k) and share `effort`.
@@ -71,6 +72,7 @@ pub(super) fn search<'py>(
     request: &Bound<'py, PyDict>,
     vectors: Vec<(String, Bound<'py, PyAny>, usize)>,
     effort: &Bound<'py, PyDict>,
+    fields: &[String],
     exact: bool,
     timeout: Option<Duration>,
     documents: bool,
@@ -89,14 +91,16 @@ pub(super) fn search<'py>(
             ..Nearest::new(&field, vector)
         });
     }
-    let found = table.with(py, |table| {
-        let answer = table.search(&request, timeout)?;
+    let kept = stored::params(table, py, fields)?;
+    let found = table.searching(py, |table, proceed| {
+        let answer = table.search_with(&request, timeout, proceed)?;
         let source = |hit| answer.source(hit);
         let sources =
             if documents { answer.hits.iter().map(source).collect::<Result<_, _>>()? } else { vec![] };
-        Ok::<_, SearchTableError>((answer, sources))
+        let vectors = fields.iter().map(|field| answer.vectors(table, field)).collect::<Vec<_>>();
+        Ok::<_, SearchTableError>((answer, sources, vectors))
     })?;
-    let (answer, sources) = found.map_err(|error| errors::search(py, &table.root, &error))?;
+    let (answer, sources, vectors) = found.map_err(|error| errors::search(py, &table.root, &error))?;
     let hits = &answer.hits;
     let dict = PyDict::new(py);
     dict.set_item("ids", hits.iter().map(|hit| hit.id.as_str()).collect::<Vec<_>>())?;
@@ -115,5 +119,12 @@ pub(super) fn search<'py>(
     let all = PyList::empty(py);
     sources.iter().try_for_each(|source| all.append(to_python(py, source)?))?;
     dict.set_item("sources", documents.then_some(all))?;
+    let by_field = PyDict::new(py);
+    for ((field, params), column) in fields.iter().zip(&kept).zip(vectors) {
+        let column = column.map_err(|error| errors::fetch(py, &table.root, error))?.into_iter();
+        let column = column.map(|vector| vector.map(|vector| stored::one(py, params, vector)).transpose());
+        by_field.set_item(field, column.collect::<PyResult<Vec<_>>>()?)?;
+    }
+    dict.set_item("vectors", by_field)?;
     Ok(dict)
 }

@@ -1,9 +1,12 @@
 //! What a search found, and how.
 
+use super::super::fetch::FetchError;
 use super::super::segment::SegmentId;
+use super::super::table::Table;
 use super::super::view::{At, View};
 use super::Profile;
 use crate::documents::RunError;
+use lanewise_index::OwnedVectors;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -61,6 +64,16 @@ impl Answer {
     /// If the hit is of another answer.
     pub fn source(&self, hit: &Hit) -> Result<Vec<u8>, RunError> {
         self.view.parts[hit.at.part].source(hit.at.row)
+    }
+
+    /// Of each hit, in their order, the vector of a field as it was when the search began; `None` where it has none. The
+    /// table is the one that was searched.
+    ///
+    /// # Errors
+    /// As [`Table::fetch`].
+    pub fn vectors(&self, table: &Table, field: &str) -> Result<Vec<Option<OwnedVectors>>, FetchError> {
+        let places: Vec<At> = self.hits.iter().map(|hit| hit.at).collect();
+        self.view.vectors(&table.mapping, field, &places)
     }
 
     /// The segment that a hit is in.

@@ -8,6 +8,9 @@ use crate::documents::{Aggregations, Cell, Order, Partial, Position, Run, Weighe
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+/// Rows between two questions whether to stop.
+const ASKED_EVERY: usize = 256;
+
 /// Which rows of a segment match, and how well.
 pub(super) enum Source<'a> {
     /// All that are alive.
@@ -162,7 +165,7 @@ fn collect_run(
         best.last().map_or(f32::MIN, |last| last.score.next_down())
     };
     match source {
-        Source::Query(query) if wanted.pruned => run.best(query, &mut pruning(take))?,
+        Source::Query(query) if wanted.pruned => run.best(query, &mut pruning(take, stop))?,
         Source::Query(query) => run.scores(query, stop, &mut |row, score| {
             take(row, score);
         })?,
@@ -186,17 +189,20 @@ fn collect_run(
 }
 
 /// What may be passed over never grows again: rows that do not match say nothing of it.
-fn pruning(mut take: impl FnMut(u32, f32) -> f32) -> impl FnMut(u32, f32) -> f32 {
-    let mut least = f32::MIN;
+fn pruning(mut take: impl FnMut(u32, f32) -> f32, stop: &dyn Fn() -> bool) -> impl FnMut(u32, f32) -> f32 {
+    let (mut least, mut asked) = (f32::MIN, 0_usize);
     move |row, score| {
-        least = least.max(take(row, score));
+        asked += 1;
+        // No score is above infinity: all the rest is passed over.
+        let stopped = asked.is_multiple_of(ASKED_EVERY) && stop();
+        least = if stopped { f32::INFINITY } else { least.max(take(row, score)) };
         least
     }
 }
 
 fn rows(rows: impl Iterator<Item = u32>, stop: &dyn Fn() -> bool, mut take: impl FnMut(u32)) {
     for (asked, row) in rows.enumerate() {
-        if asked % 256 == 255 && stop() {
+        if asked % ASKED_EVERY == ASKED_EVERY - 1 && stop() {
             break;
         }
         take(row);

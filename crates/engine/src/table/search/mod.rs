@@ -13,6 +13,7 @@ mod profile;
 mod ready;
 mod request;
 mod steps;
+mod wait;
 
 pub use answer::{Answer, Hit, Total};
 pub use fusion::score;
@@ -21,7 +22,7 @@ pub use request::{Concurrent, Fusion, Nearest, Normalization, Request};
 
 use super::need;
 use super::table::Table;
-use super::view::View;
+use super::view::{Part, View};
 use crate::Refusal;
 use crate::documents::{AggregationError, OrderError, QueryError, RunError};
 use crate::pool::Refused;
@@ -29,6 +30,7 @@ use collect::Found;
 use lanewise_index::SearchError;
 use lanewise_scheduler::{Failure, Full};
 pub(in crate::table) use ready::Ready;
+use std::ops::ControlFlow;
 use std::time::Duration;
 use steps::Searching;
 
@@ -60,6 +62,8 @@ pub enum SearchTableError {
     Memory(#[from] Refusal),
     #[error(transparent)]
     Documents(#[from] RunError),
+    #[error("it was stopped")]
+    Stopped,
 }
 
 /// How long a search without a timeout waits for memory.
@@ -73,6 +77,19 @@ impl Table {
     /// If anything about the request is wrong, too many searches wait already, it takes too long, memory is short until
     /// then, or documents cannot be read.
     pub fn search(&self, request: &Request, timeout: Option<Duration>) -> Result<Answer, SearchTableError> {
+        self.search_with(request, timeout, &|| ControlFlow::Continue(()))
+    }
+
+    /// As [`search`](Self::search), asking `proceed` on this thread every 20 milliseconds or oftener whether to go on.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search), and [`SearchTableError::Stopped`].
+    pub fn search_with(
+        &self,
+        request: &Request,
+        timeout: Option<Duration>,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Answer, SearchTableError> {
         let (view, pool) = (self.view(), &*self.resources.pool);
         let until = timeout.map(|timeout| pool.scheduler().elapsed().saturating_add(timeout));
         let ready = Ready::new(self, &view, request)?;
@@ -87,7 +104,11 @@ impl Table {
         let _admitted = self.resources.admission.admit_search(bytes, patience)?;
         let runs = match searched {
             false => Vec::new(),
-            true => view.parts.iter().map(|part| part.runs(&self.mapping)).collect::<Result<_, _>>()?,
+            true => {
+                let runs =
+                    |part: &Part| part.runs_with(&self.mapping, proceed)?.ok_or(SearchTableError::Stopped);
+                view.parts.iter().map(runs).collect::<Result<_, _>>()?
+            }
         };
         let profiles = view.parts.iter().map(|part| SegmentProfile {
             segment: part.segment,
@@ -96,7 +117,7 @@ impl Table {
             documents: Vec::new(),
         });
         let profiles = profiles.collect();
-        let mut searching = Searching { pool, view: &view, runs, until, together, profiles };
+        let mut searching = Searching { pool, view: &view, runs, until, proceed, together, profiles };
         let (found, total, partials) = searching.run(&ready)?;
         let hits = found.into_iter().skip(request.from).map(|found| hit(&ready, &view, found)).collect();
         let aggregations = match &ready.aggregations {

@@ -6,12 +6,14 @@ use super::collect::{self, Collected, Found, Source, Wanted, collect};
 use super::profile::{DocumentProfile, FilterProfile, SegmentProfile, VectorProfile, plan};
 use super::ready::Ready;
 use super::request::Fusion;
+use super::wait::wait;
 use super::{SearchTableError, Total, fusion, score};
 use crate::documents::{Order, Partial, Position, Run, Weighed};
 use crate::pool::{Found as Near, Pending, Pool};
 use lanewise_index::Search;
 use lanewise_scheduler::{Failure, MappingId, Trip};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +37,8 @@ pub(super) struct Searching<'a> {
     pub(super) runs: Vec<Arc<Vec<(u32, Run)>>>,
     /// By the scheduler's clock.
     pub(super) until: Option<Duration>,
+    /// Asked while it waits whether to go on.
+    pub(super) proceed: &'a dyn Fn() -> ControlFlow<()>,
     /// Whether segments are searched at the same time.
     pub(super) together: bool,
     /// By segment.
@@ -96,10 +100,13 @@ impl Searching<'_> {
     }
 
     /// The time that is left.
-    fn left(&self) -> Result<Option<Duration>, Failure> {
+    fn left(&self) -> Result<Option<Duration>, SearchTableError> {
+        if (self.proceed)().is_break() {
+            return Err(SearchTableError::Stopped);
+        }
         let Some(until) = self.until else { return Ok(None) };
         let left = until.saturating_sub(self.pool.scheduler().elapsed());
-        if left.is_zero() { Err(Failure::DeadlineExceeded) } else { Ok(Some(left)) }
+        if left.is_zero() { Err(Failure::DeadlineExceeded.into()) } else { Ok(Some(left)) }
     }
 
     /// Runs `task` on the pool for each of the segments; also says which it was, and how it went. When one fails the others
@@ -120,8 +127,7 @@ impl Searching<'_> {
                         // What it reads is not known: tantivy does not say.
                         (task(number, &|| context.stopped()), 0)
                     };
-                    let submitted = self.left().map_err(SearchTableError::from);
-                    match submitted.and_then(|left| Ok(scope.submit(id, left, run)?)) {
+                    match self.left().and_then(|left| Ok(scope.submit(id, left, run)?)) {
                         Ok(ticket) => tickets.push((number, ticket)),
                         Err(error) => failed = Some(error),
                     }
@@ -134,12 +140,14 @@ impl Searching<'_> {
                         ticket.cancel();
                         continue;
                     }
-                    match ticket.wait().map_err(SearchTableError::from) {
-                        Ok(answer) => match answer.value {
-                            Ok(value) => done.push((number, value, answer.trip)),
-                            Err(error) => failed = Some(error),
-                        },
-                        Err(error) => failed = Some(error),
+                    let canceller = ticket.canceller();
+                    let answer = wait(ticket, self.proceed).and_then(|answer| Ok(answer?));
+                    match answer.and_then(|answer| Ok((answer.value?, answer.trip))) {
+                        Ok((value, trip)) => done.push((number, value, trip)),
+                        Err(error) => {
+                            canceller.cancel();
+                            failed = Some(error);
+                        }
                     }
                 }
             }
@@ -234,9 +242,11 @@ impl Searching<'_> {
         waiting: &mut Waiting,
         rankings: &mut [Ranking],
     ) -> Result<(), SearchTableError> {
-        while let Some(((ranking, number), pending)) = waiting.0.pop() {
+        while let Some(((ranking, number), pending)) = waiting.0.last_mut() {
+            let ((ranking, number), found) = ((*ranking, *number), wait(pending, self.proceed)?);
+            waiting.0.pop();
             let probe = &ready.probes[ranking];
-            let Near { neighbors, counts, trip } = pending.wait()?;
+            let Near { neighbors, counts, trip } = found?;
             let part = &self.view.parts[number];
             for (id, distance) in neighbors.ids.into_iter().zip(neighbors.distances) {
                 // By OpenSearch's score where it is fused with others; alone by distance, of which no digit is lost.

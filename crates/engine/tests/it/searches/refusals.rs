@@ -1,6 +1,10 @@
 //! What is wrong with a search, and what is too much; requests as JSON.
 
 use super::*;
+use lanewise_engine::Pool;
+use lanewise_engine::scheduler::{Context, Layout, MappingId, Options, Workers};
+use lanewise_engine::table::Resources;
+use std::ops::ControlFlow;
 
 #[test]
 fn what_is_wrong_with_a_search_names_it() {
@@ -86,4 +90,67 @@ fn requests_are_read_and_written_back() {
     assert_eq!(back, request);
     assert_eq!(serde_json::from_value::<Request>(Value::Object(Map::new())).unwrap(), Request::default());
     assert_eq!(score(lanewise_engine::index::Metric::L2, 1.0), 0.5);
+}
+
+/// Told to stop at its first, second, … question, a search of any kind stops, or is done and says what it says else.
+#[test]
+fn a_search_stops_when_it_is_told() {
+    let mut random = Rng::with_seed(5);
+    let model: Model = (0..60).map(|n| (n.to_string(), document(&mut random))).collect();
+    let table = table(&mut random, &model, false);
+    let near = json!([{"field": "v", "vector": [1, 2]}, {"field": "w", "vector": [1, 2]}]);
+    for request in [
+        json!({"nearest": [near[0]]}),
+        json!({"nearest": near, "concurrent": "off"}),
+        json!({"filter": {"term": {"field": "k", "value": "ab"}}}),
+        json!({"query": {"match": {"field": "t", "text": "ab"}}, "nearest": near}),
+        json!({"query": {"match": {"field": "t", "text": "ab"}}, "exact_total": false}),
+        json!({"aggs": {"a": {"terms": {"field": "k"}}}, "size": 0}),
+    ] {
+        let request: Request = serde_json::from_value(request).unwrap();
+        let whole = table.search(&request, None).unwrap();
+        let mut stopped = 0;
+        for allowed in 0..1000 {
+            let asked = std::cell::Cell::new(0);
+            let proceed = || {
+                asked.set(asked.get() + 1);
+                if asked.get() > allowed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            match table.search_with(&request, None, &proceed) {
+                Err(SearchTableError::Stopped) => stopped += 1,
+                Err(error) => panic!("{error}"),
+                Ok(answer) => {
+                    assert_eq!((&answer.hits, &answer.aggregations), (&whole.hits, &whole.aggregations));
+                    break;
+                }
+            }
+        }
+        assert!((1..1000).contains(&stopped), "{request:?}: stopped {stopped} times");
+    }
+}
+
+/// Whoever waits behind others' work is asked, too.
+#[test]
+fn a_search_that_waits_in_a_queue_stops() {
+    let workers = Workers::Unbound(Layout::new(&[1]));
+    let pool = Arc::new(Pool::start(Options { workers, ..Options::default() }).unwrap());
+    let schema = serde_json::from_value(schema()).unwrap();
+    let resources = Resources { pool: pool.clone(), ..resources() };
+    let table = Table::create(Arc::new(Memory::new()), schema, resources).unwrap();
+    table.write(vec![put("1", json!({"v": [1, 1]}))]).remove(0).unwrap();
+    let (free, blocked) = std::sync::mpsc::channel::<()>();
+    // Until the other end goes.
+    let block = move |_: &mut _, _: &Context<'_>| (blocked.recv().is_err(), 0);
+    let blocking = pool.scheduler().submit(MappingId::table(99), None, block).unwrap();
+    let asked = std::cell::Cell::new(0);
+    let proceed = || {
+        asked.set(asked.get() + 1);
+        if asked.get() > 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let request = serde_json::from_value(json!({"nearest": [{"field": "v", "vector": [1, 2]}]})).unwrap();
+    let error = table.search_with(&request, None, &proceed).unwrap_err();
+    assert!(matches!(error, SearchTableError::Stopped), "{error}");
+    drop(free);
+    blocking.wait().unwrap();
+    assert_eq!(table.search(&request, None).unwrap().hits.len(), 1);
 }

@@ -1,0 +1,44 @@
+"""Schemas: fields by name, in the short forms that people write."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import ArgumentError, DtypeError
+
+FIELDS = ("keyword", "text", "integer", "float", "date", "boolean", "object", "vector")
+DYNAMIC: dict[bool | str, str] = {True: "true", False: "false", "strict": "strict"}
+
+
+def vector(dim: int, metric: str | None = None, **parameters: Any) -> dict[str, Any]:
+    """A vector field of a schema.
+
+    dim: dimensions of a vector; bits for dtype "bits".
+    metric: "l2", "ip", "cosine", "hamming" or "jaccard". Not given: "l2", for bits "hamming".
+    parameters: dtype, kind, code, m, ef_construction, nlist, seed, as lanewise.Index has them.
+    """
+    given = {"metric": metric, **parameters}
+    return {"type": "vector", "dim": dim} | {k: v for k, v in given.items() if v is not None}
+
+
+def full_schema(schema: Mapping[str, Any], dynamic: bool | str) -> dict[str, Any]:
+    """A schema as the engine takes it."""
+    if not isinstance(schema, Mapping):
+        wrong = f"schema must be a dict of fields by name, not {type(schema).__name__}"
+        raise DtypeError(wrong, "schema")
+    if not (isinstance(dynamic, bool) or dynamic == "strict"):
+        raise ArgumentError(f"dynamic={dynamic!r}: use True, False or 'strict'", "dynamic")
+    fields = {name: _field(name, field) for name, field in schema.items()}
+    return {"dynamic": DYNAMIC[dynamic], "fields": fields}
+
+
+def _field(name: Any, given: Any) -> Any:
+    """A field of a schema, given by its type alone or with parameters."""
+    if isinstance(given, str) and given in FIELDS[:-1]:
+        return {"type": given}
+    if isinstance(given, Mapping) and given.get("type") in FIELDS:
+        return given
+    wrong = (
+        f"schema: field {name!r} is {given!r}: use one of {', '.join(map(repr, FIELDS[:-1]))}, "
+        "lanewise.vector(dim, ...), or a dict with 'type'"
+    )
+    raise ArgumentError(wrong, "schema")
