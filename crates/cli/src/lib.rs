@@ -1,5 +1,5 @@
 //! The command line: `demo`, `doctor`, `build`, `calibrate`, `search`, `bench`, `sim`; of tables
-//! `check`, `repair`, `snapshot`, `restore`, `snapshots`.
+//! `check`, `repair`, `snapshot`, `restore`, `snapshots`, `table`.
 //!
 //! Results go to standard output, progress and notes to standard error. An error is one line, `error: …`, that names the
 //! argument and the remedy. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted. A reader that goes away
@@ -25,6 +25,7 @@ mod search;
 mod sim;
 mod snapshot;
 mod table;
+mod tables;
 
 use clap::{CommandFactory, Parser};
 use failure::Failure;
@@ -53,6 +54,7 @@ enum Command {
     Snapshot(snapshot::Snapshot),
     Snapshots(snapshot::Snapshots),
     Restore(restore::Restore),
+    Table(tables::Tables),
 }
 
 /// Runs the program with its arguments, the first of which is its own name. The exit code.
@@ -74,6 +76,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Snapshot(snapshot) => snapshot.run(&mut out),
         Command::Snapshots(snapshots) => snapshots.run(&mut out),
         Command::Restore(restore) => restore.run(&mut out),
+        Command::Table(tables) => tables.run(&mut out),
     });
     // What was found before a failure is shown before its message.
     let flushed = out.flush().map_err(Failure::from);
@@ -83,11 +86,16 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// `lanewise`, and the subcommand if the first argument is one: what to ask for help about.
+/// `lanewise`, and the subcommands that the first arguments are: what to ask for help about.
 fn command_name(args: &[OsString]) -> String {
     let program = Program::command();
-    let subcommand = args.get(1).and_then(|name| program.find_subcommand(name));
-    ["lanewise"].into_iter().chain(subcommand.map(clap::Command::get_name)).collect::<Vec<_>>().join(" ")
+    let (mut command, mut words) = (&program, vec!["lanewise"]);
+    for name in args.iter().skip(1) {
+        let Some(subcommand) = command.find_subcommand(name) else { break };
+        words.push(subcommand.get_name());
+        command = subcommand;
+    }
+    words.join(" ")
 }
 
 /// Tells the user something beside the results. A standard error that cannot be written to is no reason to fail.

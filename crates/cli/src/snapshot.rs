@@ -5,12 +5,10 @@ use crate::check::{open, watched};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::table as markdown;
-use lanewise_engine::scheduler::Options;
-use lanewise_engine::table::{Repository, Resources, Table};
-use lanewise_engine::{Admission, Pool};
+use crate::tables::opened;
+use lanewise_engine::table::Repository;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Save a table as it is now into a repository of snapshots
@@ -29,7 +27,6 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
         let named = |path: &Path, what: String| Failure::Failed(format!("{}: {what}", path.display()));
-        let storage = open(&self.folder)?;
         let (from, to) = (self.folder.canonicalize(), std::path::absolute(&self.repository));
         if let (Ok(from), Ok(to)) = (from, to)
             && to.starts_with(from)
@@ -37,11 +34,7 @@ impl Snapshot {
             let what = "it lies in the table's own folder: name another".to_owned();
             return Err(Failure::Usage(format!("{}: {what}", self.repository.display())));
         }
-        let pool = Pool::start(Options::default()).map_err(|error| Failure::Failed(error.to_string()))?;
-        let (threads, pool, admission) = (self.threads.threads(), Arc::new(pool), Admission::usual());
-        let resources = Resources { threads, pool, admission };
-        let table =
-            Table::open(storage, resources).map_err(|error| named(&self.folder, error.to_string()))?;
+        let table = opened(&self.folder, self.threads.threads())?;
         std::fs::create_dir_all(&self.repository)
             .map_err(|error| named(&self.repository, error.to_string()))?;
         let repository = Repository::new(open(&self.repository)?);

@@ -6,6 +6,7 @@ mod build;
 mod calibrate;
 mod demo;
 mod doctor;
+mod filled;
 mod limits;
 mod search;
 mod sim;
