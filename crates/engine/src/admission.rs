@@ -11,6 +11,7 @@ use crate::memory_limit::MemoryLimit;
 use std::collections::VecDeque;
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -131,6 +132,9 @@ struct Queue {
     tickets: VecDeque<u64>,
 }
 
+/// How often whoever waits is asked whether to go on.
+const STEP: Duration = Duration::from_millis(20);
+
 /// Who may wait for memory, usually.
 const WAITING_MAX: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
@@ -216,24 +220,35 @@ impl Admission {
     ) -> Result<Admitted, Refusal> {
         // Whoever waits already comes first.
         if self.waiting() > 0 || self.take(purpose, bytes).is_err() {
-            self.wait(purpose, bytes, timeout)?;
+            self.wait(purpose, bytes, timeout, &|| ControlFlow::Continue(()))?;
         }
         Ok(Admitted { admission: self.clone(), purpose, bytes })
     }
 
     /// `bytes` for a search, which waits for `timeout` if there is no room: one number that changes, no queue and no count
-    /// of who has the admission otherwise.
+    /// of who has the admission otherwise. While it waits, `proceed` is asked whether to go on.
     ///
     /// # Errors
     /// As [`admit_later`](Self::admit_later).
-    pub(crate) fn admit_search(&self, bytes: u64, timeout: Duration) -> Result<AdmittedSearch<'_>, Refusal> {
+    pub(crate) fn admit_search(
+        &self,
+        bytes: u64,
+        timeout: Duration,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<AdmittedSearch<'_>, Refusal> {
         if self.take(Purpose::Search, bytes).is_err() {
-            self.wait(Purpose::Search, bytes, timeout)?;
+            self.wait(Purpose::Search, bytes, timeout, proceed)?;
         }
         Ok(AdmittedSearch { admission: self, bytes })
     }
 
-    fn wait(&self, purpose: Purpose, bytes: u64, timeout: Duration) -> Result<(), Refusal> {
+    fn wait(
+        &self,
+        purpose: Purpose,
+        bytes: u64,
+        timeout: Duration,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<(), Refusal> {
         let limit = self.limit();
         let kept = purpose.kept(limit);
         if bytes > limit - kept {
@@ -248,13 +263,20 @@ impl Admission {
         queue.tickets.push_back(ticket);
         // Before the next look at the total: whoever gives back after it sees that somebody waits, and wakes us.
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let mut taken = false;
-        let refused = |queue: &mut Queue| {
-            taken = queue.tickets.front() == Some(&ticket) && self.take(purpose, bytes).is_ok();
-            !taken
-        };
-        let (mut queue, _) =
-            self.freed.wait_timeout_while(queue, timeout, refused).unwrap_or_else(PoisonError::into_inner);
+        let (mut taken, mut left) = (false, timeout);
+        loop {
+            let refused = |queue: &mut Queue| {
+                taken = queue.tickets.front() == Some(&ticket) && self.take(purpose, bytes).is_ok();
+                !taken
+            };
+            let step = left.min(STEP);
+            let waited = self.freed.wait_timeout_while(queue, step, refused);
+            (queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            left -= step;
+            if taken || left.is_zero() || proceed().is_break() {
+                break;
+            }
+        }
         queue.tickets.retain(|&other| other != ticket);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         drop(queue);

@@ -30,6 +30,7 @@ use collect::Found;
 use lanewise_index::SearchError;
 use lanewise_scheduler::{Failure, Full};
 pub(in crate::table) use ready::Ready;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::time::Duration;
 use steps::Searching;
@@ -101,7 +102,14 @@ impl Table {
         let searched = ready.is_searched();
         let patience = until.map_or(PATIENCE, |until| until.saturating_sub(pool.scheduler().elapsed()));
         let bytes = need::search(&ready, &view, searched);
-        let _admitted = self.resources.admission.admit_search(bytes, patience)?;
+        let stopped = Cell::new(false);
+        let admitted = self.resources.admission.admit_search(bytes, patience, &|| {
+            let went_on = proceed();
+            stopped.set(went_on.is_break());
+            went_on
+        });
+        let _admitted = admitted
+            .map_err(|refusal| if stopped.get() { SearchTableError::Stopped } else { refusal.into() })?;
         let runs = match searched {
             false => Vec::new(),
             true => {
