@@ -120,8 +120,8 @@ fn hear(
     // A seventh is killed while it opens, a third of the others while segments or snapshots are made.
     let wanted = if random.usize(..7) == 0 { 0 } else { random.usize(..120) };
     let in_making = wanted > 0 && random.usize(..3) == 0;
-    // Up to 16 ms, the short ones as often as the long.
-    let most = 1 << random.u32(5..15);
+    // Up to 16 ms, the short ones as often as the long; a load ends after 20 ms and more.
+    let most = 1 << if in_making { random.u32(10..18) } else { random.u32(5..15) };
     let pause = Duration::from_micros(random.u64(..most));
     let (mut opening, mut flushing, mut merging, mut loading, mut saving) = (true, 0, 0, 0, 0);
     let (mut heard, mut killed) = (0, false);

@@ -240,12 +240,17 @@ impl Oracle {
             let Some((last, seq)) = found_of.last() else { continue };
             let expected = if call.whole { call.items.len() } else { last };
             for (at, item) in call.items[..expected].iter().enumerate() {
-                let others = self.cut_items().filter(|other| other.id == item.id).count() > 1;
                 let of_this = if call.whole { seq } else { seq.saturating_sub((last - at) as u64) };
-                let over = self.last_of(&item.id).is_some_and(|one| one.seq > of_this);
+                let deleted = |other: &Item| other.id == item.id && other.put.is_none();
+                let after = match found.get(&item.id) {
+                    Some(now) => now.seq >= of_this,
+                    None => {
+                        self.last_of(&item.id).is_some_and(|one| one.seq > of_this)
+                            || self.cut_items().any(deleted)
+                    }
+                };
                 let plain = item.put.is_some() && item.when == Condition::Always;
-                let missing = there(item).is_none_or(|other| call.whole && other != seq);
-                if plain && !others && !over && missing {
+                if plain && !after {
                     return Err(format!("of {call:?} write {last} is there, write {at} is not: {found:?}"));
                 }
             }

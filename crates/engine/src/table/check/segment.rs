@@ -11,6 +11,7 @@ use crate::table::segment::{Sealed, deleted, folder, read_blob, vectors};
 use crate::table::state::Listed;
 use lanewise_storage::{Kind, Storage};
 use serde::de::IgnoredAny;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -199,40 +200,41 @@ impl Examining<'_> {
     }
 }
 
-/// Where a document is alive in two segments, the older of the two dies.
+/// Where a document is alive twice, the older of the two dies.
 pub(super) fn settle_twice(segments: &mut [(Listed, Kept)], report: &mut Report) {
+    let anew: Vec<_> = segments.iter_mut().map(|(listed, kept)| kept.settle_anew(listed, report)).collect();
     for one in 0..segments.len() {
         let (before, after) = segments.split_at_mut(one + 1);
         let (listed, kept) = &mut before[one];
         let mut dying: Vec<u32> = Vec::new();
         let Some((rows, bits)) = kept.parts() else { continue };
         for row in (0..rows.len() as u32).filter(|&row| !bits.contains(row)) {
-            for (_, other) in &mut *after {
+            for ((_, other), anew) in after.iter_mut().zip(&anew[one + 1..]) {
                 let Some((others, dead)) = other.parts() else { continue };
                 let id = rows.id(row);
-                let Some(twin) = others.rows_of(id).find(|&twin| !dead.contains(twin)) else { continue };
+                let twin = match anew {
+                    Some(ids) => ids.get(id).copied().filter(|&twin| !dead.contains(twin)),
+                    None => others.rows_of(id).find(|&twin| !dead.contains(twin)),
+                };
+                let Some(twin) = twin else { continue };
                 if others.seq(twin) > rows.seq(row) {
                     dying.push(row);
                 } else {
                     other.kill(twin);
-                    report.find(
-                        &folder(listed.segment),
-                        Severity::Mendable,
-                        format!("document {id:?} is there twice: the older goes"),
-                    );
+                    twice(listed, id, report);
                 }
             }
         }
         for row in dying {
-            let id = kept.parts().map(|(rows, _)| rows.id(row).to_owned()).unwrap_or_default();
-            report.find(
-                &folder(listed.segment),
-                Severity::Mendable,
-                format!("document {id:?} is there twice: the older goes"),
-            );
+            twice(listed, kept.parts().map_or("", |(rows, _)| rows.id(row)), report);
             kept.kill(row);
         }
     }
+}
+
+fn twice(listed: &Listed, id: &str, report: &mut Report) {
+    let what = format!("document {id:?} is there twice: the older goes");
+    report.find(&folder(listed.segment), Severity::Mendable, what);
 }
 
 impl Kept {
@@ -242,6 +244,22 @@ impl Kept {
             Kept::Anew { salvage, bits } => Some((&salvage.rows, bits)),
             Kept::Aside => None,
         }
+    }
+
+    /// Of a segment that is written anew the live rows by id, once: its own table of them may be wrong.
+    fn settle_anew(&mut self, listed: &Listed, report: &mut Report) -> Option<HashMap<String, u32>> {
+        let Kept::Anew { salvage, bits } = self else { return None };
+        let rows = &salvage.rows;
+        let mut live: Vec<u32> = salvage.usable(bits).collect();
+        live.sort_by_key(|&row| rows.seq(row));
+        let mut ids = HashMap::new();
+        for row in live {
+            if let Some(older) = ids.insert(rows.id(row).to_owned(), row) {
+                twice(listed, rows.id(row), report);
+                bits.insert(older);
+            }
+        }
+        Some(ids)
     }
 
     /// The last write that it knows of.
