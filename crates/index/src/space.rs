@@ -293,7 +293,7 @@ impl Space {
                 floats[..v.len()].copy_from_slice(v);
                 if self.metric == Metric::Cosine {
                     let norm2: f64 = v.iter().map(|&e| f64::from(e) * f64::from(e)).sum();
-                    if !self.is_as_stored(v, norm2) {
+                    if !self.dtype.is_normalised(v, norm2) {
                         let scale = 1.0 / norm2.sqrt();
                         floats.iter_mut().for_each(|x| *x = (f64::from(*x) * scale) as f32);
                     }
@@ -309,17 +309,6 @@ impl Space {
             }
             Vectors::Bits(v) => probe.reset(self.stride)[..v.len()].copy_from_slice(v),
         }
-    }
-
-    /// Whether floats are a normalised vector as 16 bits hold it, as one that comes of another index is: normalised again it
-    /// would be rounded again, and change.
-    fn is_as_stored(&self, v: &[f32], norm2: f64) -> bool {
-        let (fits, unit_roundoff): (fn(f32) -> bool, f64) = match self.dtype {
-            Dtype::F16 => (|x| f16::from_f32(x).to_f32() == x, 1.0 / 2048.0),
-            Dtype::Bf16 => (|x| bf16::from_f32(x).to_f32() == x, 1.0 / 256.0),
-            _ => return false,
-        };
-        (norm2 - 1.0).abs() <= 2.1 * unit_roundoff && v.iter().all(|&x| fits(x))
     }
 
     /// What the inner product leaves out, for a vector of bytes of squared norm `norm2`.

@@ -1,6 +1,7 @@
 //! What a vector is: its element type, how two of them are compared, and vectors as users bring them.
 
 use crate::error::VectorError;
+use lanewise_kernels::{bf16, f16};
 use std::ops::Range;
 
 /// How the difference of two vectors is measured. Smaller is nearer for each.
@@ -78,6 +79,17 @@ impl Dtype {
     /// Element type of the vectors that users bring: those stored as 16-bit floats come as `f32`.
     pub fn brought(self) -> Dtype {
         if self.is_float() { Dtype::F32 } else { self }
+    }
+
+    /// Whether floats of squared norm `norm2` are a normalised vector as 16 bits hold it, as one that comes of another index
+    /// is: normalised again it would be rounded again, and change.
+    pub(crate) fn is_normalised(self, v: &[f32], norm2: f64) -> bool {
+        let (fits, unit_roundoff): (fn(f32) -> bool, f64) = match self {
+            Dtype::F16 => (|x| f16::from_f32(x).to_f32() == x, 1.0 / 2048.0),
+            Dtype::Bf16 => (|x| bf16::from_f32(x).to_f32() == x, 1.0 / 256.0),
+            _ => return false,
+        };
+        (norm2 - 1.0).abs() <= 2.1 * unit_roundoff && v.iter().all(|&x| fits(x))
     }
 
     /// Whether elements are floats.

@@ -1,0 +1,64 @@
+"""Signals while one long search runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+Python = Callable[..., str]
+
+# One long search: many figures over many documents.
+LONG = """
+table.load([{'n': n} for n in range(200_000)])
+figures = {f"f{n}": {"stats": {"field": "n"}} for n in range(5000)}
+"""
+
+
+def test_interrupting_one_long_search_ends_it(python: Python, tmp_path: Path) -> None:
+    said = python(
+        f"""
+import signal, sys, time, lanewise
+table = lanewise.Table.create(sys.argv[1], {{"n": "integer"}})
+{LONG}
+def spent():
+    start = time.monotonic()
+    try:
+        table.search(k=0, aggs=figures)
+    except KeyboardInterrupt:
+        print("interrupted")
+    return time.monotonic() - start
+spent()
+whole = min(spent() for _ in range(3))
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, whole / 10)
+print(spent() < 0.6 * whole, table.search(filter={{"n": 7}}).total)
+""",
+        tmp_path / "t",
+    )
+    assert said == "interrupted\nTrue 1\n"
+
+
+def test_a_handler_may_search_while_a_search_runs_but_not_close(
+    python: Python, tmp_path: Path
+) -> None:
+    said = python(
+        f"""
+import signal, sys, lanewise
+with lanewise.Engine(sys.argv[1]) as engine:
+    table = engine.create("t", {{"n": "integer"}})
+    {"    ".join(LONG.splitlines(keepends=True)[1:])}
+    said = []
+    def handler(*_):
+        said.append(table.search(filter={{"n": 7}}).total)
+        for call in (table.close, engine.close):
+            try:
+                call()
+                said.append("closed")
+            except lanewise.Error as error:
+                said.append("can neither change nor close" in str(error))
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    found = table.search(k=0, aggs=figures)
+    print(said, found.total, found.aggs["f9"]["max"])
+""",
+        tmp_path / "e",
+    )
+    assert said == "[1, True, True] 200000 199999.0\n"
