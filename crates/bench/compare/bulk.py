@@ -244,8 +244,8 @@ def page(rows: list[Row], facts: dict[str, str]) -> str:
         "",
         "`make bench-bulk` measures this and writes this page, one process after the other: HNSW, "
         f"m = {M}, ef_construction = {EF_CONSTRUCTION}; recall@{K} at ef_search = {EF_SEARCH}, one "
-        "query at a time from Python. Memory is the most that was held beyond the vectors that were "
-        "brought, mapped files included.",
+        "query at a time from Python. Memory is the most that was held beyond the vectors that "
+        "were brought, mapped files included.",
         "",
         *(f"- {name}: {fact}" for name, fact in facts.items()),
         "",
@@ -266,8 +266,9 @@ def page(rows: list[Row], facts: dict[str, str]) -> str:
         (
             "table, put_many untuned",
             "table, put_many tuned",
-            "document 003's tuning: {:.2f} times as fast (5.0 there, with CPU and Spark; here writes "
-            "are seen without a segment for each refresh, and graphs of small segments cost less)",
+            "document 003's tuning: {:.2f} times as fast (5.0 there, with CPU and Spark; here "
+            "writes are seen without a segment for each refresh, and graphs of small segments "
+            "cost less)",
         ),
         (
             "table, put_many untuned",

@@ -9,6 +9,10 @@ use std::time::Duration;
 /// not allowed, nothing changes.
 #[cfg(target_os = "linux")]
 pub fn ask_for_turns(turn: Duration) {
+    if cfg!(miri) {
+        // It has no such call.
+        return;
+    }
     let Some(mut attributes) = attributes() else { return };
     if ![libc::SCHED_OTHER as u32, libc::SCHED_BATCH as u32].contains(&attributes.sched_policy) {
         // Of a real-time thread it would be a budget.
