@@ -50,7 +50,7 @@ impl Catalog {
             if name.starts_with(CREATING) || name.starts_with(DROPPED) {
                 // Best effort: what cannot be removed is tried again at the next start.
                 let _ = remove(&*storage, &tables.join(name));
-            } else if name::wrong(&name).is_none() {
+            } else if name::wrong_name(&name).is_none() {
                 names.push(name);
             }
         }

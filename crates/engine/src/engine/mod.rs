@@ -16,6 +16,7 @@ use crate::table::{OpenError, Resources, Table, Upkeep, Watched};
 use arc_swap::ArcSwap;
 use catalog::{Catalog, NotMade};
 use lanewise_storage::{Disk, Storage, Sub};
+pub use name::wrong_name;
 use slot::{Slot, Stage};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -156,7 +157,7 @@ impl Engine {
     /// # Errors
     /// If the name is none for a table or taken, the schema is wrong, or the system fails.
     pub fn create(&self, name: &str, schema: Schema) -> Result<Arc<Watched>, EngineError> {
-        if let Some(what) = name::wrong(name) {
+        if let Some(what) = wrong_name(name) {
             return Err(EngineError::Name { name: name.to_owned(), what });
         }
         // Whoever asks for the table meanwhile waits until it is there, or not.

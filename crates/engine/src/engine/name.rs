@@ -5,8 +5,8 @@ const BYTES_MAX: usize = 255;
 /// What may stand nowhere in a name.
 const FORBIDDEN: [char; 11] = ['\\', '/', '*', '?', '"', '<', '>', '|', ' ', ',', '#'];
 
-/// What is wrong with a name, if anything is.
-pub(super) fn wrong(name: &str) -> Option<&'static str> {
+/// What is wrong with a table's name, if anything is.
+pub fn wrong_name(name: &str) -> Option<&'static str> {
     let forbidden = |c: char| FORBIDDEN.contains(&c) || c == ':' || c.is_control();
     match name {
         "" => Some("give at least one character"),
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn names_are_opensearchs() {
         for fine in ["a", "logs-2026.11.22", ".hidden", "0", "größe", "表", "a_b+c", &"x".repeat(255)] {
-            assert_eq!(wrong(fine), None, "{fine:?}");
+            assert_eq!(wrong_name(fine), None, "{fine:?}");
         }
         for bad in [
             "",
@@ -58,14 +58,14 @@ mod tests {
             &"x".repeat(256),
             &"é".repeat(128),
         ] {
-            assert!(wrong(bad).is_some(), "{bad:?}");
+            assert!(wrong_name(bad).is_some(), "{bad:?}");
         }
     }
 
     proptest! {
         #[test]
         fn what_is_taken_is_one_name_of_a_folder(name in "\\PC{0,8}|[a-zA-Z._/\\\\]{0,6}") {
-            if wrong(&name).is_none() {
+            if wrong_name(&name).is_none() {
                 let parts: Vec<Component<'_>> = Path::new(&name).components().collect();
                 prop_assert_eq!(parts, [Component::Normal(name.as_ref())]);
                 prop_assert_eq!(name.to_lowercase(), name);

@@ -1,0 +1,330 @@
+//! Many writes in one request, read as they come: each line's fate is its own.
+//!
+//! Writes are gathered and given to their tables together, so that one sync of the disk serves them all. A line that cannot
+//! be read ends the request; what stood before it is done then, and the error says how many that were.
+
+use super::document::{condition, of_write, outcome, status, written_to};
+use crate::call::{Body, Call, Content, Reply};
+use crate::error::ApiError;
+use crate::filter_path::FilterPath;
+use crate::node::{Node, now_ms};
+use crate::route::{Reads, Role, Route, Verb};
+use axum::http::StatusCode;
+use lanewise_engine::table::{Watched, When, Write, Written};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+
+/// Writes that are given to tables at a time.
+const TOGETHER: usize = 1024;
+/// Bytes of documents that are gathered.
+const TOGETHER_BYTES: usize = 8 << 20;
+/// Bytes of one line.
+const LINE_BYTES: usize = 100 << 20;
+/// Writes of a request: the answer names each.
+const ACTIONS: usize = 1_000_000;
+
+pub(super) const ROUTES: &[Route] = &[Route {
+    verbs: &[Verb::Post, Verb::Put],
+    paths: &["/_bulk", "/{index}/_bulk"],
+    params: &[
+        "refresh",
+        "routing",
+        "timeout",
+        "wait_for_active_shards",
+        "require_alias",
+        "_source",
+        "_source_includes",
+        "_source_excludes",
+    ],
+    role: Role::Write,
+    reads: Reads::Stream,
+    handler: bulk,
+    says: "many writes, as lines of JSON: index, create, delete",
+}];
+
+fn bulk(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let usual = call.name("index").map(str::to_owned);
+    let filter = call.params.get("filter_path").map(FilterPath::parse);
+    let Body::Stream(read) = &mut call.body else { unreachable!("the route reads it") };
+    let began = now_ms();
+    let mut lines = Lines { read: BufReader::with_capacity(1 << 16, read), number: 0, line: Vec::new() };
+    let mut batch =
+        Batch { node, waiting: Vec::new(), bytes: 0, tables: HashMap::new(), answer: Answer::new(filter) };
+    while let Some(line) = lines.next().map_err(|error| batch.ended(error))? {
+        if line.is_empty() {
+            continue;
+        }
+        let action = Action::parse(line, usual.as_deref());
+        let action = action.map_err(|error| {
+            let number = lines.number;
+            batch.ended(ApiError::argument(format!("Malformed action/metadata line [{number}], {error}")))
+        })?;
+        let document = match action.verb {
+            "delete" => None,
+            _ => {
+                let line = lines.next().map_err(|error| batch.ended(error))?;
+                let Some(line) = line.filter(|line| !line.is_empty()) else {
+                    let error = "The bulk request must be terminated by a newline [\\n], and each write by its document";
+                    return Err(batch.ended(ApiError::argument(error)));
+                };
+                batch.bytes += line.len();
+                Some(serde_json::from_slice(line))
+            }
+        };
+        if batch.answer.count + batch.waiting.len() >= ACTIONS {
+            let error = ApiError::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "content_too_long_exception",
+                format!("more than {ACTIONS} writes in one request: send it in parts"),
+            );
+            return Err(batch.ended(error));
+        }
+        batch.take(action, document);
+        if batch.waiting.len() >= TOGETHER || batch.bytes >= TOGETHER_BYTES {
+            batch.write();
+        }
+    }
+    batch.write();
+    if batch.answer.count == 0 {
+        return Err(ApiError::parsing("request body is required: lines of JSON"));
+    }
+    Ok(batch.answer.reply(now_ms().saturating_sub(began)))
+}
+
+/// A body's lines, one at a time, without their ends.
+struct Lines<'a> {
+    read: BufReader<&'a mut Box<dyn Read + Send>>,
+    number: usize,
+    line: Vec<u8>,
+}
+
+impl Lines<'_> {
+    fn next(&mut self) -> Result<Option<&[u8]>, ApiError> {
+        self.number += 1;
+        self.line.clear();
+        let read = (&mut self.read).take(LINE_BYTES as u64 + 1).read_until(b'\n', &mut self.line);
+        match read {
+            Ok(0) => return Ok(None),
+            Ok(_) if self.line.len() > LINE_BYTES => {
+                return Err(ApiError::argument(format!(
+                    "line {} has more than {LINE_BYTES} bytes",
+                    self.number
+                )));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                // What it says itself, where it came from us.
+                let ours = error.get_ref().and_then(|inner| inner.downcast_ref::<ApiError>()).cloned();
+                return Err(
+                    ours.unwrap_or_else(|| ApiError::parsing(format!("the body cannot be read: {error}")))
+                );
+            }
+        }
+        Ok(Some(self.line.trim_ascii()))
+    }
+}
+
+/// What became of a write.
+type Done = Result<Written, ApiError>;
+
+/// What a line asks for.
+struct Action {
+    verb: &'static str,
+    index: String,
+    id: Option<String>,
+    when: When,
+}
+
+impl Action {
+    fn parse(line: &[u8], usual: Option<&str>) -> Result<Action, String> {
+        let parsed: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let one =
+            parsed.as_object().filter(|object| object.len() == 1).and_then(|object| object.iter().next());
+        let (verb, Value::Object(fields)) = one.ok_or("expected an object of one action")? else {
+            return Err("expected an object of the action's fields".to_owned());
+        };
+        let verb = match verb.as_str() {
+            "index" => "index",
+            "create" => "create",
+            "delete" => "delete",
+            other => return Err(format!("action [{other}]: one of index, create, delete")),
+        };
+        let known = [
+            "_index",
+            "_id",
+            "routing",
+            "_routing",
+            "if_seq_no",
+            "if_primary_term",
+            "require_alias",
+            "op_type",
+        ];
+        if let Some(other) = fields.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(format!("unknown parameter [{other}]"));
+        }
+        let index = match fields.get("_index") {
+            None => usual.ok_or("_index is missing")?.to_owned(),
+            Some(Value::String(index)) => index.clone(),
+            Some(_) => return Err("_index: give a string".to_owned()),
+        };
+        let id = match fields.get("_id") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(id)) => Some(id.clone()),
+            Some(Value::Number(id)) => Some(id.to_string()),
+            Some(_) => return Err("_id: give a string".to_owned()),
+        };
+        let number = |name: &str| fields.get(name).and_then(Value::as_u64);
+        let seq =
+            condition(number("if_seq_no"), number("if_primary_term")).map_err(|error| error.to_string())?;
+        let create = verb == "create" || fields.get("op_type") == Some(&Value::from("create"));
+        let when = if create { When::Absent } else { seq.unwrap_or_default() };
+        Ok(Action { verb, index, id, when })
+    }
+}
+
+/// Writes that wait for their turn, and what became of those that had it.
+struct Batch<'a> {
+    node: &'a Node,
+    waiting: Vec<Waiting>,
+    bytes: usize,
+    /// By the name that lines give.
+    tables: HashMap<String, Result<(String, Arc<Watched>), ApiError>>,
+    answer: Answer,
+}
+
+struct Waiting {
+    verb: &'static str,
+    name: String,
+    id: Option<String>,
+    write: Result<Write, ApiError>,
+}
+
+impl Batch<'_> {
+    fn take(&mut self, action: Action, document: Option<serde_json::Result<Value>>) {
+        let Action { verb, index: name, id, when } = action;
+        let write = match (document, &id) {
+            (Some(Ok(Value::Object(document))), _) => {
+                Ok(Write::Put { id: id.clone(), document, vectors: Vec::new(), when })
+            }
+            (Some(Ok(_)), _) => Err(ApiError::mapping("failed to parse: the document is no JSON object")),
+            (Some(Err(error)), _) => Err(ApiError::mapping(format!("failed to parse: {error}"))),
+            (None, Some(id)) => Ok(Write::Delete { id: id.clone(), when }),
+            (None, None) => Err(ApiError::argument("an id is required for a delete")),
+        };
+        self.waiting.push(Waiting { verb, name, id, write });
+    }
+
+    /// Does what waits, index by index, and answers it in the order of the lines.
+    fn write(&mut self) {
+        self.bytes = 0;
+        let mut said = Vec::new();
+        let mut answers: Vec<Option<Done>> = Vec::new();
+        // By index, whatever name it was given: writes to one keep their order.
+        let mut by_index: Vec<Together> = Vec::new();
+        for Waiting { verb, name, id, write } in std::mem::take(&mut self.waiting) {
+            let at = answers.len();
+            answers.push(None);
+            let table = self.tables.entry(name.clone()).or_insert_with(|| written_to(self.node, &name));
+            let known = table.as_ref().map_or(name, |(index, _)| index.clone());
+            said.push((verb, known, id));
+            match (write, table) {
+                (Err(error), _) => answers[at] = Some(Err(error)),
+                (_, Err(error)) => answers[at] = Some(Err(error.clone())),
+                (Ok(write), Ok((index, table))) => {
+                    let same = by_index.iter().position(|together| together.index == *index);
+                    let same = same.unwrap_or_else(|| {
+                        let (index, table) = (index.clone(), table.clone());
+                        by_index.push(Together { index, table, places: Vec::new(), writes: Vec::new() });
+                        by_index.len() - 1
+                    });
+                    by_index[same].places.push(at);
+                    by_index[same].writes.push(write);
+                }
+            }
+        }
+        for Together { index, table, places, writes } in by_index {
+            for (at, done) in places.into_iter().zip(table.write(writes)) {
+                let id = said[at].2.as_deref().unwrap_or("_auto");
+                answers[at] = Some(done.map_err(|error| of_write(&index, id, error)));
+            }
+        }
+        for ((verb, index, id), answer) in said.into_iter().zip(answers) {
+            self.answer.item(verb, &index, id, answer.expect("each has one"));
+        }
+    }
+
+    /// The error that ends the request, once what stood before it is done.
+    fn ended(&mut self, error: ApiError) -> ApiError {
+        self.write();
+        error.with("done", self.answer.count)
+    }
+}
+
+/// Writes of one index, and their places among all.
+struct Together {
+    index: String,
+    table: Arc<Watched>,
+    places: Vec<usize>,
+    writes: Vec<Write>,
+}
+
+/// The answer, as it grows.
+struct Answer {
+    items: Vec<u8>,
+    count: usize,
+    errors: bool,
+    filter: Option<FilterPath>,
+}
+
+impl Answer {
+    fn new(filter: Option<FilterPath>) -> Answer {
+        Answer { items: Vec::new(), count: 0, errors: false, filter }
+    }
+
+    fn item(&mut self, verb: &'static str, index: &str, id: Option<String>, done: Done) {
+        let said = match done {
+            Ok(written) => {
+                let mut said = outcome(index, &written);
+                said.insert("status".to_owned(), status(&written).as_u16().into());
+                Value::Object(said)
+            }
+            Err(error) => {
+                self.errors = true;
+                json!({"_index": index, "_id": id, "status": error.status().as_u16(), "error": error.cause()})
+            }
+        };
+        self.count += 1;
+        let mut item = Value::Object(Map::from_iter([(verb.to_owned(), said)]));
+        if let Some(filter) = &self.filter {
+            let mut kept = filter.apply(json!({"items": [item]}));
+            match kept.get_mut("items").and_then(|items| items.get_mut(0)) {
+                Some(kept) => item = kept.take(),
+                None => return,
+            }
+        }
+        if !self.items.is_empty() {
+            self.items.push(b',');
+        }
+        serde_json::to_writer(&mut self.items, &item).expect("keys are strings, and memory takes it");
+    }
+
+    fn reply(self, took: u64) -> Reply {
+        let mut head = json!({"took": took, "errors": self.errors});
+        if let Some(filter) = &self.filter {
+            head = filter.apply(head);
+        }
+        let mut bytes = serde_json::to_vec(&head).expect("keys are strings");
+        if self.filter.is_none() || !self.items.is_empty() {
+            bytes.pop();
+            if bytes.len() > 1 {
+                bytes.push(b',');
+            }
+            bytes.extend_from_slice(b"\"items\":[");
+            bytes.extend_from_slice(&self.items);
+            bytes.extend_from_slice(b"]}");
+        }
+        Reply { status: StatusCode::OK, content: Content::Bytes(bytes) }
+    }
+}

@@ -1,0 +1,350 @@
+//! Indexes: made, looked at, changed, dropped.
+
+use super::alias;
+use crate::call::{Call, Reply};
+use crate::cluster::{Index, Names, PARAMS};
+use crate::error::ApiError;
+use crate::mapping::{Mappings, Usual};
+use crate::node::{Node, exists, new_uuid, now_ms, of_engine};
+use crate::route::{Reads, Role, Route, Verb};
+use crate::settings;
+use axum::http::StatusCode;
+use lanewise_engine::Threads;
+use lanewise_engine::table::Effort;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Waits that have nothing to wait for: what is acknowledged is done.
+const WAITS: [&str; 4] = ["timeout", "cluster_manager_timeout", "master_timeout", "wait_for_active_shards"];
+
+pub(super) const ROUTES: &[Route] = &[
+    Route {
+        verbs: &[Verb::Put],
+        paths: &["/{index}"],
+        params: &WAITS,
+        role: Role::Admin,
+        reads: Reads::Whole,
+        handler: create,
+        says: "makes an index, with mappings, settings and aliases",
+    },
+    Route {
+        verbs: &[Verb::Get],
+        paths: &["/{index}"],
+        params: &[
+            "ignore_unavailable",
+            "allow_no_indices",
+            "expand_wildcards",
+            "flat_settings",
+            "include_defaults",
+        ],
+        role: Role::Read,
+        reads: Reads::Whole,
+        handler: get,
+        says: "aliases, mappings and settings of indexes",
+    },
+    Route {
+        verbs: &[Verb::Head],
+        paths: &["/{index}"],
+        params: &PARAMS,
+        role: Role::Read,
+        reads: Reads::Whole,
+        handler: is_there,
+        says: "whether indexes are there",
+    },
+    Route {
+        verbs: &[Verb::Delete],
+        paths: &["/{index}"],
+        params: &[
+            "ignore_unavailable",
+            "allow_no_indices",
+            "expand_wildcards",
+            "timeout",
+            "cluster_manager_timeout",
+            "master_timeout",
+        ],
+        role: Role::Admin,
+        reads: Reads::Whole,
+        handler: delete,
+        says: "drops indexes",
+    },
+    Route {
+        verbs: &[Verb::Get],
+        paths: &["/_mapping", "/{index}/_mapping", "/{index}/_mappings"],
+        params: &PARAMS,
+        role: Role::Read,
+        reads: Reads::Whole,
+        handler: mapping,
+        says: "mappings of indexes",
+    },
+    Route {
+        verbs: &[Verb::Get],
+        paths: &["/_settings", "/{index}/_settings"],
+        params: &[
+            "ignore_unavailable",
+            "allow_no_indices",
+            "expand_wildcards",
+            "flat_settings",
+            "include_defaults",
+        ],
+        role: Role::Read,
+        reads: Reads::Whole,
+        handler: get_settings,
+        says: "settings of indexes",
+    },
+    Route {
+        verbs: &[Verb::Put],
+        paths: &["/_settings", "/{index}/_settings"],
+        params: &[
+            "ignore_unavailable",
+            "allow_no_indices",
+            "expand_wildcards",
+            "timeout",
+            "cluster_manager_timeout",
+            "preserve_existing",
+        ],
+        role: Role::Admin,
+        reads: Reads::Whole,
+        handler: put_settings,
+        says: "changes settings of indexes while they serve",
+    },
+    Route {
+        verbs: &[Verb::Post, Verb::Get],
+        paths: &["/_refresh", "/{index}/_refresh"],
+        params: &PARAMS,
+        role: Role::Write,
+        reads: Reads::Whole,
+        handler: refresh,
+        says: "nothing: writes are seen at once",
+    },
+    Route {
+        verbs: &[Verb::Post, Verb::Get],
+        paths: &["/_flush", "/{index}/_flush"],
+        params: &["ignore_unavailable", "allow_no_indices", "expand_wildcards", "force", "wait_if_ongoing"],
+        role: Role::Write,
+        reads: Reads::Whole,
+        handler: flush,
+        says: "makes segments of what was written, so that logs begin anew",
+    },
+];
+
+fn create(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let name = call.name("index").unwrap_or_default().to_owned();
+    make(node, &name, &call.object()?)?;
+    Ok(Reply::json(json!({"acknowledged": true, "shards_acknowledged": true, "index": name})))
+}
+
+/// Makes an index as `body` says.
+pub(super) fn make(node: &Node, name: &str, body: &Map<String, Value>) -> Result<(), ApiError> {
+    let empty = Map::new();
+    let part = |key: &str| match body.get(key) {
+        None | Some(Value::Null) => Ok(&empty),
+        Some(Value::Object(part)) => Ok(part),
+        Some(_) => Err(ApiError::parsing(format!("[{key}]: give an object"))),
+    };
+    if let Some(other) = body.keys().find(|key| !["settings", "mappings", "aliases"].contains(&key.as_str()))
+    {
+        return Err(ApiError::parsing(format!("unknown key [{other}] for create index")));
+    }
+    let given = settings::flat(part("settings")?)?;
+    settings::check(&given, true)?;
+    let mut settings: BTreeMap<String, String> =
+        given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    let mappings = Mappings::read(part("mappings")?, usual(&settings))?;
+    let mut aliases = BTreeMap::new();
+    for (alias, fields) in part("aliases")? {
+        let wrong = || ApiError::parsing(format!("alias [{alias}]: give an object"));
+        aliases.insert(alias.clone(), alias::read(alias, fields.as_object().ok_or_else(wrong)?)?);
+    }
+    let of_table = settings::of_table(&settings)?;
+    let (uuid, created_ms) = (new_uuid(), now_ms());
+    settings.entry("index.number_of_shards".to_owned()).or_insert("1".to_owned());
+    settings.entry("index.number_of_replicas".to_owned()).or_insert("0".to_owned());
+    settings.insert("index.uuid".to_owned(), uuid.clone());
+    settings.insert("index.creation_date".to_owned(), created_ms.to_string());
+    settings.insert("index.provided_name".to_owned(), name.to_owned());
+    let cluster = node.cluster();
+    if cluster.indices.contains_key(name) {
+        return Err(exists(name));
+    }
+    if cluster.with_alias(name).next().is_some() {
+        return Err(taken_by_alias(name));
+    }
+    let table = node.engine.create(name, mappings.schema).map_err(of_engine)?;
+    let set = table.set_settings(of_table);
+    let index = Index { uuid, created_ms, mappings: mappings.given, settings, aliases, closed: false };
+    let named = set.map_err(|error| ApiError::argument(error.to_string())).and_then(|()| {
+        node.store.change(|cluster| {
+            cluster.indices.insert(name.to_owned(), index);
+            // One of the same name is dropped by now.
+            cluster.dropping.retain(|dropping| dropping != name);
+            alias::check(cluster)
+        })
+    });
+    if named.is_err() {
+        drop(table);
+        // Nobody was told that it is there.
+        let _ = node.engine.drop_table(name);
+    }
+    named
+}
+
+fn taken_by_alias(name: &str) -> ApiError {
+    ApiError::new(
+        StatusCode::BAD_REQUEST,
+        "invalid_index_name_exception",
+        format!("Invalid index name [{name}], already exists as alias"),
+    )
+    .with("index", name)
+}
+
+fn usual(settings: &BTreeMap<String, String>) -> Usual<'_> {
+    let number = |name: &str| settings.get(name).and_then(|text| text.parse().ok());
+    Usual {
+        space_type: settings.get("index.knn.space_type").map(String::as_str),
+        m: number("index.knn.algo_param.m"),
+        ef_construction: number("index.knn.algo_param.ef_construction"),
+    }
+}
+
+/// The indexes that a request's path names.
+fn targets(node: &Node, call: &Call) -> Result<Vec<(String, Index)>, ApiError> {
+    let cluster = node.cluster();
+    let targets = Names::of(&call.params)?.resolve(&cluster, call.name("index").unwrap_or_default())?;
+    let with = |index: String| {
+        let known = cluster.indices[&index].clone();
+        (index, known)
+    };
+    Ok(targets.into_iter().map(|target| with(target.index)).collect())
+}
+
+/// Settings as they are given back: nested, or by full name.
+fn shown(index: &Index, flat: bool) -> Value {
+    let mut root = Map::new();
+    for (name, value) in &index.settings {
+        if flat {
+            root.insert(name.clone(), json!(value));
+            continue;
+        }
+        let mut now = &mut root;
+        let mut parts: Vec<&str> = name.split('.').collect();
+        let last = parts.pop().unwrap_or_default();
+        for part in parts {
+            let inner = now.entry(part).or_insert_with(|| json!({}));
+            now = inner.as_object_mut().expect("no setting's name is the beginning of another's");
+        }
+        now.insert(last.to_owned(), json!(value));
+    }
+    Value::Object(root)
+}
+
+fn each(
+    node: &Node,
+    call: &Call,
+    show: impl Fn(&Index) -> Result<Value, ApiError>,
+) -> Result<Reply, ApiError> {
+    let mut answer = Map::new();
+    for (name, index) in targets(node, call)? {
+        answer.insert(name, show(&index)?);
+    }
+    Ok(Reply::json(Value::Object(answer)))
+}
+
+fn get(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let flat = call.params.flag("flat_settings", false)?;
+    each(node, call, |index| {
+        Ok(json!({"aliases": index.aliases, "mappings": index.mappings, "settings": shown(index, flat)}))
+    })
+}
+
+fn mapping(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    each(node, call, |index| Ok(json!({"mappings": index.mappings})))
+}
+
+fn get_settings(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let flat = call.params.flag("flat_settings", false)?;
+    each(node, call, |index| Ok(json!({"settings": shown(index, flat)})))
+}
+
+fn put_settings(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let body = call.object()?;
+    let inner = match body.get("settings") {
+        Some(Value::Object(inner)) if body.len() == 1 => inner,
+        _ => &body,
+    };
+    let given = settings::flat(inner)?;
+    settings::check(&given, false)?;
+    let keep = call.params.flag("preserve_existing", false)?;
+    let names: Vec<String> = targets(node, call)?.into_iter().map(|(name, _)| name).collect();
+    let mut tables = Vec::new();
+    node.store.change(|cluster| {
+        for name in &names {
+            let index = cluster.indices.get_mut(name).ok_or_else(|| ApiError::no_index(name))?;
+            for (setting, value) in &given {
+                match value {
+                    Some(_) if keep && index.settings.contains_key(setting) => {}
+                    Some(value) => drop(index.settings.insert(setting.clone(), value.clone())),
+                    None => drop(index.settings.remove(setting)),
+                }
+            }
+            tables.push((name, settings::of_table(&index.settings)?));
+        }
+        Ok(())
+    })?;
+    for (name, made) in tables {
+        let set = node.table(name)?.set_settings(made);
+        set.map_err(|error| {
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "exception", error.to_string())
+        })?;
+    }
+    Ok(Reply::json(json!({"acknowledged": true})))
+}
+
+fn is_there(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let strict = Names { allow_no_indices: false, ..Names::of(&call.params)? };
+    let found = strict.resolve(&node.cluster(), call.name("index").unwrap_or_default());
+    Ok(Reply::exists(found.is_ok()))
+}
+
+fn delete(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let expression = call.name("index").unwrap_or_default();
+    let names = Names::of(&call.params)?;
+    let gone = node.store.change(|cluster| {
+        if cluster.with_alias(expression).next().is_some() {
+            return Err(ApiError::argument(format!(
+                "The provided expression [{expression}] matches an alias, specify the corresponding concrete indices \
+                 instead."
+            )));
+        }
+        let targets = names.resolve(cluster, expression)?;
+        let gone: Vec<String> = targets.into_iter().map(|target| target.index).collect();
+        for name in &gone {
+            cluster.indices.remove(name);
+            cluster.dropping.push(name.clone());
+        }
+        Ok(gone)
+    })?;
+    for name in gone {
+        node.drop_table(&name)?;
+    }
+    Ok(Reply::json(json!({"acknowledged": true})))
+}
+
+/// One shard each, which answered.
+fn shards(count: usize) -> Reply {
+    Reply::json(json!({"_shards": {"total": count, "successful": count, "failed": 0}}))
+}
+
+fn refresh(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    Ok(shards(targets(node, call)?.len()))
+}
+
+fn flush(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let all = targets(node, call)?;
+    for (name, _) in &all {
+        let flushed = node.table(name)?.flush_with(&Effort::of(Threads::new(None)));
+        flushed.map_err(|error| {
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "exception", error.to_string())
+        })?;
+    }
+    Ok(shards(all.len()))
+}

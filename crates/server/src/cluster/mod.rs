@@ -1,0 +1,80 @@
+//! What the node knows beside its tables: indexes as they were asked for, aliases, templates, settings.
+//!
+//! One value, replaced as a whole and durably by each change (`store.rs`), so that several alias actions are one, and a
+//! request that looks names up sees one state of them.
+
+mod names;
+mod store;
+
+pub(crate) use names::{Names, PARAMS, Target, matches};
+pub(crate) use store::Store;
+pub use store::StoreError;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The state of the cluster of one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cluster {
+    /// Who it is, for as long as its folder lives.
+    pub(crate) uuid: String,
+    /// Changes so far.
+    #[serde(default)]
+    pub(crate) version: u64,
+    /// `_cluster/settings`, by full name.
+    #[serde(default)]
+    pub(crate) settings: BTreeMap<String, String>,
+    /// Indexes by name; the tables have the same names.
+    #[serde(default)]
+    pub(crate) indices: BTreeMap<String, Index>,
+    /// Index templates, as they were given.
+    #[serde(default)]
+    pub(crate) templates: BTreeMap<String, Value>,
+    /// Tables that are to be dropped: their indexes are gone.
+    #[serde(default)]
+    pub(crate) dropping: Vec<String>,
+}
+
+/// An index, beside its table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Index {
+    pub(crate) uuid: String,
+    /// When it was made, milliseconds since 1970.
+    pub(crate) created_ms: u64,
+    /// Its mappings, as OpenSearch would give them back.
+    #[serde(default)]
+    pub(crate) mappings: Map<String, Value>,
+    /// Its settings by full name (`index.refresh_interval`).
+    #[serde(default)]
+    pub(crate) settings: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) aliases: BTreeMap<String, Alias>,
+    /// Whether it takes neither searches nor writes.
+    #[serde(default)]
+    pub(crate) closed: bool,
+}
+
+/// Another name of an index.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Alias {
+    /// Only documents that this finds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) filter: Option<Value>,
+    /// Whether writes by the alias go to this index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) is_write_index: Option<bool>,
+    /// Kept and given back; one node has nothing to route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) routing: Option<String>,
+}
+
+impl Cluster {
+    /// Indexes that have the alias.
+    pub(crate) fn with_alias<'a, 'b>(
+        &'a self,
+        alias: &'b str,
+    ) -> impl Iterator<Item = (&'a str, &'a Alias)> + use<'a, 'b> {
+        self.indices.iter().filter_map(move |(name, index)| Some((name.as_str(), index.aliases.get(alias)?)))
+    }
+}

@@ -1,0 +1,25 @@
+//! One node that speaks OpenSearch's REST API over many tables.
+//!
+//! `http.rs` makes calls of requests, by the table of routes in `api/`; what is known of indexes beside their tables (aliases,
+//! mappings, settings) is in `cluster/`. Handlers may wait: each runs on a thread that may.
+
+mod api;
+mod call;
+mod cluster;
+mod error;
+mod filter_path;
+mod http;
+mod mapping;
+mod node;
+mod query;
+mod route;
+mod serve;
+mod settings;
+mod source;
+
+pub use cluster::StoreError;
+pub use error::ApiError;
+pub use http::HttpLimits;
+pub use node::{Node, NodeError};
+pub use route::reference;
+pub use serve::{ServeError, Server};

@@ -1,0 +1,129 @@
+//! The node: tables, what is known beside them, and who it is.
+
+use crate::cluster::{Cluster, Store, StoreError};
+use crate::error::ApiError;
+use axum::http::StatusCode;
+use lanewise_engine::table::{Resources, Watched};
+use lanewise_engine::{Engine, EngineError, Limits};
+use lanewise_storage::{Disk, Storage};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a node is called where nobody said.
+const NAME: &str = "lanewise";
+
+/// A node of its own.
+pub struct Node {
+    pub(crate) engine: Engine,
+    pub(crate) store: Store,
+    pub(crate) name: String,
+    pub(crate) cluster_name: String,
+}
+
+/// Why a node does not start.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum NodeError {
+    #[error("folder {folder:?}: {error}")]
+    Folder { folder: String, error: std::io::Error },
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Node {
+    /// Opens the node of a folder, which is made if it is missing. Finishes what a crash left undone: tables that were to be
+    /// dropped are dropped, tables without an index get one.
+    ///
+    /// # Errors
+    /// If another process has the folder, or it cannot be read.
+    pub fn open(folder: &Path, resources: Resources, limits: Limits) -> Result<Node, NodeError> {
+        let failed = |error| NodeError::Folder { folder: folder.display().to_string(), error };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let storage: Arc<dyn Storage> = Arc::new(Disk::new(folder).map_err(failed)?);
+        // It holds the folder, for the state too.
+        let engine = Engine::open(storage.clone(), resources, limits)?;
+        let store = Store::open(storage, new_uuid)?;
+        let node = Node { engine, store, name: NAME.to_owned(), cluster_name: NAME.to_owned() };
+        node.settle()?;
+        Ok(node)
+    }
+
+    fn settle(&self) -> Result<(), NodeError> {
+        for name in &self.store.get().dropping {
+            match self.engine.drop_table(name) {
+                Ok(()) | Err(EngineError::Missing { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The table of an index.
+    pub(crate) fn table(&self, index: &str) -> Result<Arc<Watched>, ApiError> {
+        self.engine.table(index).map_err(of_engine)
+    }
+
+    /// Drops the table of an index that is gone.
+    pub(crate) fn drop_table(&self, index: &str) -> Result<(), ApiError> {
+        match self.engine.drop_table(index) {
+            Ok(()) | Err(EngineError::Missing { .. }) => {}
+            Err(error) => return Err(of_engine(error)),
+        }
+        self.store.change(|cluster| {
+            cluster.dropping.retain(|name| name != index);
+            Ok(())
+        })
+    }
+
+    /// What is known beside the tables, at this moment.
+    pub(crate) fn cluster(&self) -> Arc<Cluster> {
+        self.store.get()
+    }
+}
+
+/// 22 characters, as OpenSearch's ids have.
+pub(crate) fn new_uuid() -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    (0..22).map(|_| char::from(DIGITS[fastrand::usize(..64)])).collect()
+}
+
+/// Milliseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "indexes are dated, and the times of requests are told")]
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
+}
+
+/// The engine's errors as OpenSearch has them.
+pub(crate) fn of_engine(error: EngineError) -> ApiError {
+    let reason = error.to_string();
+    match error {
+        EngineError::Missing { name } => ApiError::no_index(&name),
+        EngineError::Exists { name } => exists(&name),
+        EngineError::Name { name, what } => ApiError::new(
+            StatusCode::BAD_REQUEST,
+            "invalid_index_name_exception",
+            format!("Invalid index name [{name}], {what}"),
+        )
+        .with("index", name),
+        EngineError::Damaged { name, .. } => {
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "corrupt_index_exception", reason)
+                .with("index", name)
+        }
+        EngineError::Open { .. } | EngineError::Io { .. } | EngineError::Locked => {
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "exception", reason)
+        }
+    }
+}
+
+/// The index is there already.
+pub(crate) fn exists(name: &str) -> ApiError {
+    ApiError::new(
+        StatusCode::BAD_REQUEST,
+        "resource_already_exists_exception",
+        format!("index [{name}] already exists"),
+    )
+    .with("index", name)
+}
