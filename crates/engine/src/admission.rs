@@ -1,11 +1,12 @@
 //! Memory that is asked for before it is taken: what would exceed the limit is refused with the numbers, never killed.
 //!
 //! Every use says how many bytes it will take at most, and gets an [`Admitted`], which gives them back when it goes. The sum
-//! is one number that only grows where it stays within the limit. Uses that nobody waits for may wait in a queue, first
-//! come, first served, which is bounded too.
+//! is one number that only grows where it stays within the limit. Merges and searches may wait in a queue, which is bounded
+//! too: first come, first served, each among its like, so that no search waits for a merge's turn.
 //!
 //! A part of the limit is for sealing and searches alone: what is written can be sealed, which gives memory back, and is
-//! found, also where nothing more can be written, loaded, merged or opened.
+//! found, also where nothing more can be written, loaded or merged. Openings may have half of it: a segment may take more
+//! than what it was made of, and what a table held must fit when it is opened again.
 
 use crate::memory_limit::MemoryLimit;
 use std::collections::VecDeque;
@@ -52,6 +53,7 @@ impl Purpose {
         match self {
             Purpose::Seal | Purpose::Search => 0,
             _ if limit == u64::MAX => 0,
+            Purpose::Open => KEPT_MAX.min(limit / 2) / 2,
             _ => KEPT_MAX.min(limit / 2),
         }
     }
@@ -116,7 +118,7 @@ pub struct Admission {
     total: AtomicU64,
     /// By purpose: figures for people. Not of searches, which are the rest: one number less that all of them change.
     by: [AtomicU64; Purpose::ALL.len()],
-    /// Tickets of those that wait, in order.
+    /// Those that wait. Nothing of others' is called while it is held.
     queue: Mutex<Queue>,
     /// How many wait, for those who give back.
     waiting: AtomicUsize,
@@ -129,7 +131,30 @@ pub struct Admission {
 #[derive(Debug, Default)]
 struct Queue {
     next: u64,
-    tickets: VecDeque<u64>,
+    /// In order, each with what it is for.
+    tickets: VecDeque<(u64, Purpose)>,
+}
+
+impl Queue {
+    /// Whether nobody came before who waits for the same purpose.
+    fn is_first(&self, ticket: (u64, Purpose)) -> bool {
+        self.tickets.iter().find(|(_, purpose)| *purpose == ticket.1) == Some(&ticket)
+    }
+}
+
+/// A place in the queue, until this goes, also when whoever waits panics.
+struct Place<'a> {
+    admission: &'a Admission,
+    ticket: (u64, Purpose),
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.admission.queue().tickets.retain(|other| *other != self.ticket);
+        self.admission.waiting.fetch_sub(1, Ordering::SeqCst);
+        // The next in the queue may have been waiting for this one only.
+        self.admission.freed.notify_all();
+    }
 }
 
 /// How often whoever waits is asked whether to go on.
@@ -218,9 +243,20 @@ impl Admission {
         bytes: u64,
         timeout: Duration,
     ) -> Result<Admitted, Refusal> {
+        self.admit_while(purpose, bytes, timeout, &|| ControlFlow::Continue(()))
+    }
+
+    /// As [`admit_later`](Self::admit_later), asking `proceed` while it waits whether to go on.
+    pub(crate) fn admit_while(
+        self: &Arc<Self>,
+        purpose: Purpose,
+        bytes: u64,
+        timeout: Duration,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Admitted, Refusal> {
         // Whoever waits already comes first.
         if self.waiting() > 0 || self.take(purpose, bytes).is_err() {
-            self.wait(purpose, bytes, timeout, &|| ControlFlow::Continue(()))?;
+            self.wait(purpose, bytes, timeout, proceed)?;
         }
         Ok(Admitted { admission: self.clone(), purpose, bytes })
     }
@@ -258,32 +294,28 @@ impl Admission {
         if queue.tickets.len() >= self.waiting_max.get() {
             return Err(Refusal::Queue { purpose, asked: bytes, waiting: queue.tickets.len() });
         }
-        let ticket = queue.next;
+        let ticket = (queue.next, purpose);
         queue.next += 1;
         queue.tickets.push_back(ticket);
         // Before the next look at the total: whoever gives back after it sees that somebody waits, and wakes us.
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let (mut taken, mut left) = (false, timeout);
+        drop(queue);
+        let _place = Place { admission: self, ticket };
+        let mut left = timeout;
         loop {
-            let refused = |queue: &mut Queue| {
-                taken = queue.tickets.front() == Some(&ticket) && self.take(purpose, bytes).is_ok();
-                !taken
-            };
+            let refused = |queue: &mut Queue| !queue.is_first(ticket) || self.take(purpose, bytes).is_err();
             let step = left.min(STEP);
-            let waited = self.freed.wait_timeout_while(queue, step, refused);
-            (queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let waited = self.freed.wait_timeout_while(self.queue(), step, refused);
+            let (queue, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            drop(queue);
+            if !waited.timed_out() {
+                return Ok(());
+            }
             left -= step;
-            if taken || left.is_zero() || proceed().is_break() {
+            // It may take memory itself and give it back, and wait for those who do.
+            if left.is_zero() || proceed().is_break() {
                 break;
             }
-        }
-        queue.tickets.retain(|&other| other != ticket);
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        drop(queue);
-        // The next in the queue may have been waiting for this one only.
-        self.freed.notify_all();
-        if taken {
-            return Ok(());
         }
         let limit = self.limit();
         let (kept, in_use) = (purpose.kept(limit), self.in_use());
@@ -295,14 +327,20 @@ impl Admission {
     }
 
     fn take(&self, purpose: Purpose, bytes: u64) -> Result<(), Refusal> {
+        let taken = self.take_free(purpose, bytes);
+        if taken.is_err() && matches!(purpose, Purpose::Write | Purpose::Open) {
+            self.short.store(true, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// As [`take`](Self::take), but memory is not short for it.
+    fn take_free(&self, purpose: Purpose, bytes: u64) -> Result<(), Refusal> {
         let limit = self.limit();
         let kept = purpose.kept(limit);
         let fits = |total: u64| total.checked_add(bytes).filter(|&total| total <= limit - kept);
         // Nothing is published by it but the number, which is one atomic: its order with `waiting` alone counts.
-        if bytes > 0 && self.total.fetch_update(Ordering::SeqCst, Ordering::Relaxed, fits).is_err() {
-            if matches!(purpose, Purpose::Write | Purpose::Open) {
-                self.short.store(true, Ordering::Relaxed);
-            }
+        if bytes > 0 && self.total.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits).is_err() {
             return Err(Refusal::Limit { purpose, asked: bytes, limit, kept, in_use: self.in_use() });
         }
         self.note(purpose, |by| by.fetch_add(bytes, Ordering::Relaxed));
@@ -362,6 +400,14 @@ impl Admitted {
             self.bytes = bytes;
         }
         Ok(())
+    }
+
+    /// As [`raise`](Self::raise), for what can be done without: nobody makes room for it. Whether there is room.
+    pub(crate) fn raise_if_free(&mut self, bytes: u64) -> bool {
+        let more = bytes.saturating_sub(self.bytes);
+        let taken = self.admission.take_free(self.purpose, more).is_ok();
+        self.bytes += if taken { more } else { 0 };
+        taken
     }
 
     /// Makes it what is really held, more or less than what was asked for: what is there already cannot be refused.

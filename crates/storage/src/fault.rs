@@ -36,6 +36,8 @@ pub enum Fault {
     ReplayedTooLate,
     /// A table's searches find dead rows.
     DeadFound,
+    /// A table's manifest says that rows died by writes that the log may lose.
+    DiedBeforeLogged,
 }
 
 impl Fault {
@@ -54,8 +56,13 @@ impl Fault {
     ];
 
     /// Those in the code of tables.
-    pub const OF_TABLES: [Fault; 4] =
-        [Fault::TombstonesLost, Fault::LogDroppedEarly, Fault::ReplayedTooLate, Fault::DeadFound];
+    pub const OF_TABLES: [Fault; 5] = [
+        Fault::TombstonesLost,
+        Fault::LogDroppedEarly,
+        Fault::ReplayedTooLate,
+        Fault::DeadFound,
+        Fault::DiedBeforeLogged,
+    ];
 }
 
 /// Whether this one is planted: for the code that it breaks.

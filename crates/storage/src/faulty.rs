@@ -69,6 +69,8 @@ pub enum Failure {
     Full,
     /// No more open files (`EMFILE`).
     Handles,
+    /// A mistake in the program: the call panics.
+    Panic,
 }
 
 impl From<Failure> for io::Error {
@@ -76,7 +78,7 @@ impl From<Failure> for io::Error {
     fn from(failure: Failure) -> io::Error {
         #[cfg(unix)]
         let code = match failure {
-            Failure::Broken => libc::EIO,
+            Failure::Broken | Failure::Panic => libc::EIO,
             Failure::Full => libc::ENOSPC,
             Failure::Handles => libc::EMFILE,
         };
@@ -85,7 +87,7 @@ impl From<Failure> for io::Error {
         #[cfg(not(unix))]
         match failure {
             Failure::Full => io::ErrorKind::StorageFull.into(),
-            Failure::Broken | Failure::Handles => io::ErrorKind::Other.into(),
+            Failure::Broken | Failure::Handles | Failure::Panic => io::ErrorKind::Other.into(),
         }
     }
 }
@@ -131,6 +133,7 @@ impl Shared {
             return Ok(());
         }
         state.failed += 1;
+        assert!(plan.failure != Failure::Panic, "a mistake that was planted");
         Err(plan.failure)
     }
 }
@@ -265,7 +268,7 @@ impl Append for Growing {
             let written = match failure {
                 Failure::Broken => bytes.len(),
                 Failure::Full => bytes.len() / 2,
-                Failure::Handles => 0,
+                Failure::Handles | Failure::Panic => 0,
             };
             self.inner.append(&bytes[..written])?;
             return Err(failure.into());

@@ -363,9 +363,14 @@ impl Engine {
     fn close_oldest(&self) -> bool {
         let mut open = self.open_slots().clone();
         open.sort_by_key(|slot| slot.used());
-        let close = |slot: &&Arc<Slot>| slot.try_stage().is_some_and(|mut stage| slot.close(&mut stage));
-        let closed = open.iter().find(close);
-        closed.inspect(|slot| self.forget(slot)).is_some()
+        open.iter().any(|slot| {
+            let Some(mut stage) = slot.try_stage() else { return false };
+            let closed = slot.close(&mut stage);
+            if closed {
+                self.forget(slot);
+            }
+            closed
+        })
     }
 
     /// Closes tables that nobody holds, those first that were asked for longest ago, while more is open than the limits

@@ -131,7 +131,7 @@ impl Kept {
         let kept = self.base + self.bytes as u64;
         let Some(memory) = &mut self.memory else { return true };
         memory.settle(memory.bytes().min(kept));
-        memory.raise(kept + more as u64).is_ok()
+        memory.raise_if_free(kept + more as u64)
     }
 
     fn remove(&mut self, which: impl Fn(&Entry) -> bool) {
@@ -148,7 +148,9 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Admission, MemoryLimit, Purpose};
     use proptest::prelude::*;
+    use std::num::NonZeroUsize;
 
     fn rows(seed: u32) -> Bits {
         let mut rows = Bits::default();
@@ -176,6 +178,17 @@ mod tests {
                 prop_assert!(kept.bytes <= filters.bytes_max);
             }
         }
+    }
+
+    /// A filter that is not kept is evaluated again: no head is sealed for it.
+    #[test]
+    fn a_filter_that_is_not_kept_makes_memory_no_shorter() {
+        let admission = Admission::new(MemoryLimit::Bytes(1000), NonZeroUsize::MIN);
+        let filters = Filters::new(1000, Some(admission.admit(Purpose::Open, 700).unwrap()));
+        filters.keep_rows("all", &rows(0));
+        assert!(filters.rows("all").is_none());
+        assert!(!admission.is_short(0));
+        assert!(admission.admit(Purpose::Open, 200).is_err() && admission.is_short(0));
     }
 
     #[test]

@@ -130,7 +130,12 @@ impl Table {
         }
         let bytes = self.merge_need(&sources, effort);
         let bytes = bytes.map_err(|error| FlushError::Segment { segment, error })?;
-        let admitted = self.resources.admission.admit_later(Purpose::Merge, bytes, PATIENCE)?;
+        let admission = &self.resources.admission;
+        let admitted = admission.admit_while(Purpose::Merge, bytes, PATIENCE, effort.proceed);
+        let admitted = admitted.map_err(|refusal| {
+            // Whoever stops it does not care why it waited.
+            effort.check().map_or_else(|error| FlushError::Segment { segment, error }, |()| refusal.into())
+        })?;
         let merged = self.merged(segment, &sources, effort).map_err(|error| {
             // Best effort: what is left is removed when the table is opened.
             let _ = segment::remove(&*self.storage, segment);

@@ -160,11 +160,11 @@ impl Table {
         writer.state.next_segment += 1;
         let head = Part::new(&self.mapping, segment, Body::Head(Head::new(&self.mapping)?), Bits::default());
         let parts = view.parts.iter().filter(|part| part.live() > 0).cloned().chain([head]);
-        self.publish(View { parts: parts.collect() });
+        self.show(parts.collect());
         Ok(Some(self.log.last()))
     }
 
-    /// Makes segments that were written the table's own.
+    /// Makes segments that were written the table's own, and removes the files of those that died as a whole.
     fn install(&self, written: &[(SegmentId, Arc<Sealed>)], through: u64) -> Result<(), FlushError> {
         let mut writer = self.writer();
         let mut parts = self.view().parts.clone();
@@ -173,7 +173,15 @@ impl Table {
                 part.body = Body::Sealed(sealed.clone());
             }
         }
-        self.record(&mut writer, parts, Some(through))
+        let listed = writer.state.segments.iter().map(|listed| listed.segment);
+        let gone: Vec<SegmentId> =
+            listed.filter(|listed| parts.iter().all(|part| part.segment != *listed)).collect();
+        self.record(&mut writer, parts, Some(through))?;
+        for segment in gone {
+            // Best effort, as after merges.
+            let _ = segment::remove(&*self.storage, segment);
+        }
+        Ok(())
     }
 
     /// A number for a segment.
@@ -206,6 +214,10 @@ impl Table {
     ) -> Result<Vec<(SegmentId, u64)>, FlushError> {
         if let Some(why) = &writer.failed {
             return Err(FlushError::Failed { why: why.clone() });
+        }
+        // What died goes from the manifest, or with a merge: what took its place must not be lost after that.
+        if !planted(Fault::DiedBeforeLogged) {
+            self.log.sync_all().map_err(|poisoned| FlushError::Log(poisoned.into()))?;
         }
         let generation = writer.generation + 1;
         let mut state = writer.state.clone();
@@ -245,7 +257,7 @@ impl Table {
         Ok(stale)
     }
 
-    /// Shows segments that the manifest knows.
+    /// Shows segments, of which the manifest knows those that are sealed.
     pub(super) fn show(&self, parts: Vec<Part>) {
         let before = self.view();
         self.settle(&before.parts, &parts);

@@ -8,9 +8,11 @@ use super::effort::Effort;
 use super::seal::FlushError;
 use super::segment::SegmentError;
 use super::table::Table;
+use super::view::Body;
 use crate::threads::{self, Threads};
 use std::num::NonZeroUsize;
 use std::ops::{ControlFlow, Deref};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -181,7 +183,8 @@ impl Shared {
             if !unsynced.is_empty() {
                 drop(tables);
                 // A failure ends the log, which the next write says.
-                unsynced.into_iter().for_each(|table| drop(table.sync()));
+                let sync = |table: Arc<Table>| catch_unwind(AssertUnwindSafe(|| drop(table.sync())));
+                unsynced.into_iter().for_each(|table| drop(sync(table)));
                 tables = self.lock();
                 tables.iter_mut().for_each(|entry| entry.syncing = false);
                 self.done.notify_all();
@@ -204,7 +207,13 @@ impl Shared {
                 let stop = leave.load(Ordering::Acquire) || self.is_over();
                 if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            let failed = table.keep(flush, &Effort { threads: self.threads, proceed: &proceed }).is_err();
+            let effort = Effort { threads: self.threads, proceed: &proceed };
+            // A mistake of ours is no reason for whoever lets the table go to wait for ever.
+            let kept = catch_unwind(AssertUnwindSafe(|| table.keep(flush, &effort)));
+            if kept.is_err() {
+                table.note(Some("its upkeep panicked".to_owned()));
+            }
+            let failed = !matches!(kept, Ok(Ok(())));
             tables = self.lock();
             if let Some(entry) = tables.iter_mut().find(|entry| Arc::ptr_eq(&entry.table, &table)) {
                 entry.busy = false;
@@ -261,12 +270,15 @@ impl Table {
         let Some((head, _)) = view.parts.split_last() else { return false };
         let dead = head.deleted.count();
         unflushed >= settings.flush_after_ms
-            || head.bytes() >= settings.flush_threshold_bytes
+            || self.head_bytes() >= settings.flush_threshold_bytes
             || (dead >= settings.flush_dead_rows && 2 * dead >= head.rows())
     }
 
+    /// Of the head, and of those before it that could not be sealed.
     fn head_bytes(&self) -> u64 {
-        self.view().parts.last().map_or(0, |head| head.bytes())
+        let view = self.view();
+        let heads = view.parts.iter().filter(|part| matches!(part.body, Body::Head(_)));
+        heads.map(|head| head.bytes()).sum()
     }
 
     fn is_due(&self, unflushed: u64) -> bool {
@@ -288,8 +300,12 @@ impl Table {
             Err(FlushError::Segment { error: SegmentError::Stopped, .. }) => return done,
             Err(error) => Some(error.to_string()),
         };
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+        self.note(trouble);
         done
+    }
+
+    fn note(&self, trouble: Option<String>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
     /// Why the table could not be looked after when that was last tried, if it could not: it is tried again, and nothing

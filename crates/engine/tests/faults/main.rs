@@ -4,7 +4,7 @@
 #[path = "../it/check/mod.rs"]
 mod check;
 
-use check::{Checked, crashes, flips};
+use check::{Checked, crashes, deaths, flips};
 use lanewise_storage::Fault;
 use lanewise_storage::fault::plant;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,8 @@ const OF_THE_LOG: [Fault; 3] = [Fault::PoisonIgnored, Fault::DamageIsTornTail, F
 
 type Check = (&'static str, fn(u64) -> Checked);
 
-const CHECKS: [Check; 2] = [("crashes", crashes), ("flipped bits", |seed| flips(seed, 1999))];
+const CHECKS: [Check; 3] =
+    [("crashes", crashes), ("deaths", deaths), ("flipped bits", |seed| flips(seed, 1999))];
 
 /// Whether one of a few histories fails; a panic is a failure too.
 fn finds(check: fn(u64) -> Checked) -> Option<String> {

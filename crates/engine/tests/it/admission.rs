@@ -19,9 +19,11 @@ fn what_is_in_use_is_what_was_admitted_and_never_above_the_limit() {
     for seed in 0..200 {
         let mut random = Rng::with_seed(seed);
         let limit = random.u64(1..1000);
-        // Half of so little is for sealing and searches alone.
-        let kept = |at: usize| {
-            if [Purpose::Seal, Purpose::Search].contains(&Purpose::ALL[at]) { 0 } else { limit / 2 }
+        // Half of so little is for sealing and searches, of which openings may have half.
+        let kept = |at: usize| match Purpose::ALL[at] {
+            Purpose::Seal | Purpose::Search => 0,
+            Purpose::Open => limit / 2 / 2,
+            Purpose::Write | Purpose::Merge => limit / 2,
         };
         let admission = admission(limit, 1);
         let mut held: Vec<(usize, Admitted)> = Vec::new();
@@ -130,13 +132,42 @@ fn merges_wait_for_their_turn_and_the_queue_is_bounded() {
     assert_eq!((admission.in_use().total(), admission.waiting()), (0, 0));
 }
 
+/// A merge that waits for much does not hold up a search for which there is room.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "threads of the test's own")]
+fn no_search_waits_for_a_merges_turn() {
+    let admission = admission(100, 2);
+    let mut held = admission.admit(Purpose::Seal, 80).unwrap();
+    std::thread::scope(|scope| {
+        let wait = |purpose, bytes, timeout| {
+            let before = admission.waiting();
+            let waiter = scope.spawn({
+                let admission = &admission;
+                move || admission.admit_later(purpose, bytes, timeout).map(drop)
+            });
+            while admission.waiting() == before && !waiter.is_finished() {
+                std::thread::yield_now();
+            }
+            waiter
+        };
+        let merge = wait(Purpose::Merge, 50, LONG);
+        let search = wait(Purpose::Search, 30, LONG / 4);
+        held.settle(60);
+        search.join().unwrap().unwrap();
+        assert!(!merge.is_finished());
+        drop(held);
+        merge.join().unwrap().unwrap();
+    });
+    assert_eq!((admission.in_use().total(), admission.waiting()), (0, 0));
+}
+
 /// What is written can be sealed, and found: a part of the limit is for that alone.
 #[test]
 fn a_part_is_for_sealing_and_searches_alone() {
     let admission = admission(256 << 20, 1);
-    let kept = 32 << 20;
-    let rest = (256 << 20) - kept;
-    for purpose in [Purpose::Open, Purpose::Write, Purpose::Merge] {
+    for (purpose, kept) in [(Purpose::Open, 16 << 20), (Purpose::Write, 32 << 20), (Purpose::Merge, 32 << 20)]
+    {
+        let rest = (256 << 20) - kept;
         let error = admission.admit(purpose, rest + 1).unwrap_err();
         assert!(matches!(error, Refusal::Limit { kept: found, .. } if found == kept), "{error}");
         let _rest = admission.admit(purpose, rest).unwrap();
@@ -144,9 +175,9 @@ fn a_part_is_for_sealing_and_searches_alone() {
             assert!(admission.admit(urgent, kept + 1).is_err());
             drop(admission.admit(urgent, kept).unwrap());
         }
-        let error = admission.admit_later(Purpose::Merge, rest + 1, LONG).unwrap_err().to_string();
-        assert!(error.contains("33554432 of it for sealing and searches alone"), "{error}");
     }
+    let error = admission.admit_later(Purpose::Merge, (224 << 20) + 1, LONG).unwrap_err().to_string();
+    assert!(error.contains("33554432 of it for sealing and searches alone"), "{error}");
 }
 
 /// Threads take and give back at random, some of them waiting: all get through, and the limit holds at any time.

@@ -137,7 +137,7 @@ fn a_healthy_table_is_left_as_it_is() {
 #[test]
 fn a_flipped_bit_loses_nothing() {
     let (mut flips, mut mended) = (0, 0);
-    for seed in 0..3 {
+    for seed in 0..4 {
         let (memory, models) = closed(300 + seed, 25);
         let step = 1499;
         let mut bit = seed as usize;

@@ -2,16 +2,20 @@
 
 use crate::check::{Model, delete, differs, object, open, put, random_write, resources, schema};
 use lanewise_engine::table::{
-    Batch, Effort, LoadError, MergePolicy, Request, Resources, SearchTableError, Table, Upkeep, Write,
-    WriteError,
+    Batch, Effort, FlushError, LoadError, MergePolicy, Request, Resources, SearchTableError, SegmentError,
+    Table, Upkeep, Write, WriteError,
 };
 use lanewise_engine::{
     Admission, Engine, EngineError, InUse, Limits, MemoryLimit, Purpose, Refusal, TableState, Threads,
 };
 use lanewise_storage::{Call, Failure, Faulty, Memory, Rng};
 use serde_json::json;
+use std::cell::RefCell;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -188,6 +192,73 @@ fn a_search_waits_for_memory_until_its_deadline_and_says_so() {
     assert!(matches!(refused, Err(SearchTableError::Memory(Refusal::Limit { .. }))), "{refused:?}");
 }
 
+/// Whoever is asked whether a search should go on waiting may use the same memory: it gives back, and looks.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a thread of the test's own, which may never end")]
+fn who_is_asked_while_a_search_waits_may_use_memory() {
+    let (say, said) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let resources = limited(64 * MIB);
+        let admission = resources.admission.clone();
+        let table = Table::create(Arc::new(Memory::new()), schema(), resources).unwrap();
+        let rest = 64 * MIB - admission.in_use().total();
+        let held = RefCell::new(Some(admission.admit(Purpose::Search, rest).unwrap()));
+        let proceed = || {
+            assert!(
+                table.search(&Request::default(), Some(Duration::ZERO)).is_err() || held.borrow().is_none()
+            );
+            *held.borrow_mut() = None;
+            ControlFlow::Continue(())
+        };
+        say.send(table.search_with(&Request::default(), None, &proceed).is_ok()).unwrap();
+    });
+    assert!(said.recv_timeout(Duration::from_secs(20)).expect("it waits for itself"));
+}
+
+#[test]
+fn a_panic_while_a_search_waits_leaves_no_place_in_the_queue() {
+    let resources = limited(64 * MIB);
+    let admission = resources.admission.clone();
+    let table = Table::create(Arc::new(Memory::new()), schema(), resources).unwrap();
+    let held = admission.admit(Purpose::Search, 64 * MIB - admission.in_use().total()).unwrap();
+    let panics = || table.search_with(&Request::default(), None, &|| panic!("of who is asked"));
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    assert_eq!(admission.waiting(), 0);
+    drop(held);
+    // Nobody stands before those that come later.
+    let long = Duration::from_secs(5);
+    drop(admission.admit_later(Purpose::Search, 1, long).unwrap());
+    drop(admission.admit_later(Purpose::Merge, 1, long).unwrap());
+}
+
+/// A merge that waits for memory ends when its table is let go.
+#[test]
+fn a_merge_that_waits_for_memory_is_stopped_too() {
+    let resources = limited(64 * MIB);
+    let admission = resources.admission.clone();
+    let table = Table::create(Arc::new(Memory::new()), schema(), resources).unwrap();
+    for first in [0, 10] {
+        table.write(some(first, 10)).into_iter().for_each(|written| drop(written.unwrap()));
+        table.flush().unwrap();
+    }
+    let _held = admission.admit(Purpose::Search, 64 * MIB - admission.in_use().total()).unwrap();
+    let proceed = || if admission.waiting() > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    // Once it does not wait any more it would go on.
+    let gone = AtomicBool::new(false);
+    let proceed = || {
+        gone.fetch_or(proceed().is_break(), Ordering::SeqCst);
+        if gone.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let policy = MergePolicy { segments_per_tier: 2, floor_segment: 1, ..MergePolicy::default() };
+    let policy = MergePolicy { deletes_allowed: 0.0, ..policy };
+    table.write(vec![delete("some-0")]).remove(0).unwrap();
+    let stopped = table.merge_with(&policy, &Effort { threads: Threads::new(Some(ONE)), proceed: &proceed });
+    let is_stopped =
+        |error: &FlushError| matches!(error, FlushError::Segment { error: SegmentError::Stopped, .. });
+    assert!(stopped.as_ref().is_err_and(is_stopped), "{stopped:?}");
+    assert_eq!((admission.waiting(), used(&admission, Purpose::Merge), table.len()), (0, 0, 19));
+}
+
 /// A head that fills all the memory that writes may have can be opened again, sealed and written on, within the same limit.
 #[test]
 fn what_could_be_written_can_be_opened_sealed_and_written_on() {
@@ -216,6 +287,27 @@ fn what_could_be_written_can_be_opened_sealed_and_written_on() {
     assert_eq!(table.len(), more);
     assert!(lower.admission.in_use().total() > limit / 4);
     assert!(table.write(some(more, 1)).iter().all(Result::is_err));
+}
+
+/// A segment of many fields takes more than the document that it was made of: what that leaves can be opened again too,
+/// beside all that was in use before.
+#[test]
+fn segments_that_take_more_than_their_heads_can_be_opened_again() {
+    let fields: serde_json::Map<_, _> =
+        (0..40).map(|field| (format!("f{field}"), json!({"type": "integer"}))).collect();
+    let schema = serde_json::from_value(json!({"fields": fields})).unwrap();
+    let (storage, resources) = (Memory::new(), limited(128 * MIB));
+    let admission = resources.admission.clone();
+    let table = Table::create(Arc::new(storage.clone()), schema, resources.clone()).unwrap();
+    // Room for one more document, as writes have it.
+    let rest = 128 * MIB - 32 * MIB - admission.in_use().total();
+    let _others = admission.admit(Purpose::Open, rest - 40_000).unwrap();
+    table.write(some(0, 1)).remove(0).unwrap();
+    table.flush().unwrap();
+    assert!(admission.in_use().total() > 96 * MIB, "it is not more: {}", admission.in_use());
+    assert!(table.write(some(1, 1)).remove(0).is_err());
+    drop(table);
+    assert_eq!(Table::open(Arc::new(storage), resources).unwrap().len(), 1);
 }
 
 #[test]
@@ -273,8 +365,8 @@ fn tables_that_nobody_holds_make_room_for_others() {
     let each = resources.admission.in_use().total() / 3;
     drop(engine);
     assert_eq!(resources.admission.in_use(), InUse::default());
-    // Half of it is for sealing and searches: two tables fit.
-    let resources = limited(5 * each);
+    // A quarter of it is not for openings: two tables fit.
+    let resources = limited(7 * each / 2);
     let engine = start(&resources);
     let (a, b) = (engine.table("a").unwrap(), engine.table("b").unwrap());
     let refused = engine.table("c").unwrap_err();

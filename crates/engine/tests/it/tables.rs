@@ -1,11 +1,14 @@
 //! Tables: what they promise, by the checks of `check/`.
 
 use crate::check::{
-    Model, crashes, delete, differs, flips, history, object, open, put, random_write, resources, schema,
+    Model, crashes, deaths, delete, differs, flips, history, object, open, put, random_write, replaced,
+    resources, schema,
 };
 use lanewise_engine::allowed;
 use lanewise_engine::index::OwnedVectors;
-use lanewise_engine::table::{Nearest, OpenError, Outcome, Request, Table, When, Write};
+use lanewise_engine::table::{
+    MergePolicy, Nearest, OpenError, Outcome, Request, Settings, Table, When, Write, WriteError,
+};
 use lanewise_storage::{Call, Failure, Faulty, Memory, Rng, Storage};
 use serde_json::json;
 use std::sync::Arc;
@@ -103,6 +106,45 @@ fn nothing_acknowledged_is_lost_by_a_call_that_fails() {
         site += 1;
     }
     assert!(site > 50, "{site} calls");
+}
+
+/// Whatever makes the manifest say that a document died, what took its place is on disk before.
+#[test]
+fn what_is_replaced_stays_until_what_replaces_it_is_durable() {
+    assert!(deaths(1).unwrap() > 20);
+}
+
+/// After a sync that failed nothing that was written goes into a manifest, as it may not be in the log.
+#[test]
+fn a_failed_sync_ends_merges_too() {
+    let memory = Memory::new();
+    let faulty = Arc::new(Faulty::new(Arc::new(memory.clone())));
+    let table = replaced(faulty.clone());
+    faulty.fail(&[Call::Sync], 0, true, Failure::Broken);
+    let written = table.write(vec![put("d0", json!({"n": 2}))]).remove(0);
+    assert!(matches!(written, Err(WriteError::NotDurable(_))), "{written:?}");
+    faulty.heal();
+    let merge = MergePolicy { segments_per_tier: 2, deletes_allowed: 0.0, ..MergePolicy::default() };
+    let merged = table.merge(&merge);
+    assert!(merged.is_err(), "{merged:?}");
+    assert!(table.set_settings(Settings { sync_interval_ms: 2000, ..Settings::default() }).is_err());
+    let journal = memory.journal();
+    let lost = open(Arc::new(journal.image(journal.len(), &mut Rng::with_seed(1))));
+    assert_eq!(lost.len(), 4);
+    assert_eq!(lost.get("d0").unwrap().unwrap().version, 1);
+}
+
+/// Segments of which nothing is alive leave no files.
+#[test]
+fn a_segment_that_died_as_a_whole_leaves_no_files() {
+    let memory = Memory::new();
+    let table = Table::create(Arc::new(memory.clone()), schema(), resources()).unwrap();
+    for n in 0..4 {
+        table.write(vec![put("d0", json!({"n": n, "v": [1, 2]}))]).remove(0).unwrap();
+        table.flush().unwrap();
+    }
+    assert_eq!((table.len(), table.segments().len()), (1, 2));
+    assert_eq!(memory.list(std::path::Path::new("segments")).unwrap().len(), 1);
 }
 
 /// While the disk is full writes are refused, reads go on, and nothing piles up; writes go on when there is room.

@@ -126,6 +126,37 @@ fn trouble_is_said_and_passes() {
     until("its end", || table.trouble().is_none() && sealed(&table) == 1);
 }
 
+/// What could not be sealed for trouble that passed is sealed soon, however small the head is by then.
+#[test]
+fn a_large_head_that_could_not_be_sealed_is_tried_again() {
+    let faulty = Arc::new(Faulty::new(Arc::new(Memory::new())));
+    let table = Table::create(faulty.clone(), schema(), resources()).unwrap();
+    table.set_settings(Settings { flush_threshold_bytes: 1 << 16, ..Settings::default() }).unwrap();
+    table.write(vec![put("d0", json!({"text": "word ".repeat(20_000)}))]).remove(0).unwrap();
+    faulty.fail(&[Call::CreateDir], 0, false, Failure::Full);
+    assert!(table.flush().is_err());
+    faulty.heal();
+    let upkeep = upkeep();
+    let table = upkeep.watch(table);
+    until("a sealed head", || sealed(&table) == 1);
+    assert_eq!(table.len(), 1);
+}
+
+/// A panic ends neither the builder nor who waits for it.
+#[test]
+fn a_panic_of_upkeep_is_said_and_passes() {
+    let faulty = Arc::new(Faulty::new(Arc::new(Memory::new())));
+    let table = Table::create(faulty.clone(), schema(), resources()).unwrap();
+    table.set_settings(settings()).unwrap();
+    table.write(vec![put("d0", json!({"v": [1, 2]}))]).remove(0).unwrap();
+    faulty.fail(&[Call::CreateDir], 0, true, Failure::Panic);
+    let upkeep = upkeep();
+    let table = upkeep.watch(table);
+    until("trouble", || table.trouble().is_some_and(|trouble| trouble.contains("panicked")));
+    until("its end", || table.trouble().is_none() && sealed(&table) == 1);
+    assert_eq!(table.len(), 1);
+}
+
 #[test]
 fn settings_are_checked() {
     let table = Table::create(Arc::new(Memory::new()), schema(), resources()).unwrap();

@@ -5,7 +5,8 @@ use lanewise_engine::documents::{Query, Schema};
 use lanewise_engine::index::OwnedVectors;
 use lanewise_engine::scheduler::{Layout, Options, Workers};
 use lanewise_engine::table::{
-    Answer, Batch, Concurrent, Effort, MergePolicy, Nearest, Request, Resources, Table, When, Write,
+    Answer, Batch, Concurrent, Durability, Effort, MergePolicy, Nearest, Request, Resources, Settings, Table,
+    When, Write,
 };
 use lanewise_engine::{Admission, MemoryLimit, Pool, Threads};
 use lanewise_storage::{Faulty, Kind, Memory, Rng, Storage};
@@ -143,32 +144,39 @@ pub(crate) fn open(storage: Arc<dyn Storage>) -> Table {
     Table::open(storage, resources()).unwrap()
 }
 
-/// A random history: writes in calls of several, flushes, restarts. Notes in `storage` how many writes were acknowledged.
-/// The model after each write, the first before all.
+/// A random history: writes in calls of several, flushes, restarts. Half of them wait for the disk, the others do not. Notes
+/// in `storage` how many writes were said to be on disk. The model after each write, the first before all.
 pub(crate) fn history(seed: u64, storage: &Memory, calls: usize) -> Result<Vec<Model>, String> {
     let mut random = Rng::with_seed(seed);
     // Planted faults of storage are carried out there.
     let shared: Arc<dyn Storage> = Arc::new(Faulty::new(Arc::new(storage.clone())));
     let mut table = Table::create(shared.clone(), schema(), resources()).unwrap();
     storage.note(0);
+    let durability = if seed.is_multiple_of(2) { Durability::Request } else { Durability::Async };
+    table.set_settings(Settings { durability, ..Settings::default() }).unwrap();
     let mut models = vec![Model::new()];
     for _ in 0..calls {
+        let mut on_disk = durability == Durability::Request;
         match random.usize(..10) {
-            0 => table.flush().unwrap(),
+            0 => {
+                table.flush().unwrap();
+                on_disk = true;
+            }
             1 => {
                 drop(table);
                 table = open(shared.clone());
+                on_disk = true;
             }
-            2 if random.usize(..2) == 0 => table.force_merge(1 + random.usize(..2)).unwrap(),
+            2 if random.usize(..2) == 0 => {
+                table.force_merge(1 + random.usize(..2)).unwrap();
+                on_disk = true;
+            }
             2 => {
                 let (segments_per_tier, floor_segment) = (2, 1);
                 let policy = MergePolicy { segments_per_tier, floor_segment, ..MergePolicy::default() };
                 while table.merge(&policy).unwrap().is_some() {}
             }
-            3 => {
-                load(&mut random, &table, &mut models);
-                storage.note(models.len() as u64 - 1);
-            }
+            3 => on_disk |= load(&mut random, &table, &mut models),
             _ => {
                 let mut model = models.last().unwrap().clone();
                 let mut writes = Vec::new();
@@ -179,8 +187,10 @@ pub(crate) fn history(seed: u64, storage: &Memory, calls: usize) -> Result<Vec<M
                 for result in table.write(writes) {
                     result.unwrap();
                 }
-                storage.note(models.len() as u64 - 1);
             }
+        }
+        if on_disk {
+            storage.note(models.len() as u64 - 1);
         }
         if let Some(what) = differs(&table, models.last().unwrap()) {
             return Err(format!("seed {seed}: {what}"));
@@ -189,8 +199,9 @@ pub(crate) fn history(seed: u64, storage: &Memory, calls: usize) -> Result<Vec<M
     Ok(models)
 }
 
-/// Loads documents in batches, some of them twice, while others are written; a load that is given up leaves nothing.
-fn load(random: &mut Rng, table: &Table, models: &mut Vec<Model>) {
+/// Loads documents in batches, some of them twice, while others are written; a load that is given up leaves nothing. Whether
+/// it was not.
+fn load(random: &mut Rng, table: &Table, models: &mut Vec<Model>) -> bool {
     let effort = Effort::of(Threads::new(NonZeroUsize::new(1)));
     let mut load = table.load().unwrap();
     let mut loaded = Model::new();
@@ -214,7 +225,7 @@ fn load(random: &mut Rng, table: &Table, models: &mut Vec<Model>) {
     table.write(vec![write]).remove(0).unwrap();
     models.push(model.clone());
     if random.usize(..4) == 0 {
-        return;
+        return false;
     }
     let all = load.len();
     assert!(load.finish(&effort).unwrap() <= all);
@@ -223,9 +234,11 @@ fn load(random: &mut Rng, table: &Table, models: &mut Vec<Model>) {
         model.insert(id, (version, source, vector));
     }
     models.push(model);
+    // Of no documents it says nothing.
+    all > 0
 }
 
-/// Opens what a crash left: it must be the model after some write, no earlier than the last that was acknowledged.
+/// Opens what a crash left: it must be the model after some write, no earlier than the last that was on disk.
 pub(crate) fn recovers(image: &Memory, models: &[Model], acknowledged: Option<u64>) -> Result<(), String> {
     let shared: Arc<dyn Storage> = Arc::new(image.clone());
     let table = match (Table::open(shared, resources()), acknowledged) {
@@ -236,17 +249,18 @@ pub(crate) fn recovers(image: &Memory, models: &[Model], acknowledged: Option<u6
     };
     let first = acknowledged.unwrap_or(0) as usize;
     let why: Vec<String> =
-        match models[first..].iter().take(4).map(|model| differs(&table, model)).collect::<Option<_>>() {
+        match models[first..].iter().map(|model| differs(&table, model)).collect::<Option<_>>() {
             Some(why) => why,
             None => return Ok(()),
         };
-    Err(why.join("; or "))
+    Err(why[..why.len().min(4)].join("; or "))
 }
 
 /// What was recovered takes writes, which survive the next crash with all that was there.
 fn goes_on(image: &Memory, random: &mut Rng) -> Result<(), String> {
     let table = open(Arc::new(image.clone()));
     table.write(vec![put("d0", json!({"n": 7}))]).remove(0).map_err(|error| error.to_string())?;
+    table.sync().map_err(|error| error.to_string())?;
     let all = |table: &Table| -> Vec<_> { (0..IDS).map(|i| table.get(&format!("d{i}")).unwrap()).collect() };
     let before = all(&table);
     drop(table);
@@ -286,6 +300,49 @@ pub(crate) fn crashes(seed: u64) -> Checked {
         }
     }
     Ok(crashes)
+}
+
+/// A table of two segments with two documents each.
+pub(crate) fn replaced(storage: Arc<dyn Storage>) -> Table {
+    let table = Table::create(storage, schema(), resources()).unwrap();
+    for ids in [["d0", "d1"], ["d2", "d3"]] {
+        let writes = ids.map(|id| put(id, json!({"n": 1}))).to_vec();
+        table.write(writes).into_iter().for_each(|written| drop(written.unwrap()));
+        table.flush().unwrap();
+    }
+    table
+}
+
+/// Documents of segments are replaced by writes that do not wait for the disk, the manifest is, and then the power is
+/// cut: none may be gone.
+pub(crate) fn deaths(seed: u64) -> Checked {
+    const IMAGES: usize = 12;
+    let mut random = Rng::with_seed(seed);
+    let settings = |sync_interval_ms| {
+        let durability = Durability::Async;
+        Settings { durability, sync_interval_ms, ..Settings::default() }
+    };
+    let merge = MergePolicy { segments_per_tier: 2, deletes_allowed: 0.0, ..MergePolicy::default() };
+    for merges in [false, true] {
+        let memory = Memory::new();
+        let table = replaced(Arc::new(Faulty::new(Arc::new(memory.clone()))));
+        table.set_settings(settings(1000)).unwrap();
+        let writes = vec![put("d0", json!({"n": 2})), put("d2", json!({"n": 2})), delete("d3")];
+        table.write(writes).into_iter().for_each(|written| drop(written.unwrap()));
+        if merges {
+            assert!(table.merge(&merge).unwrap().is_some());
+        } else {
+            table.set_settings(settings(2000)).unwrap();
+        }
+        let journal = memory.journal();
+        for _ in 0..IMAGES {
+            let lost = open(Arc::new(journal.image(journal.len(), &mut random)));
+            if let Some(id) = ["d0", "d1", "d2"].into_iter().find(|id| lost.get(id).unwrap().is_none()) {
+                return Err(format!("seed {seed}: {id} is gone, merges: {merges}"));
+            }
+        }
+    }
+    Ok(2 * IMAGES)
 }
 
 /// All files of a storage, with what they hold.
