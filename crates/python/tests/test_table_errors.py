@@ -38,6 +38,12 @@ def table(tmp_path: Path) -> Iterator[Table]:
         ({"a": "txt"}, ArgumentError, "field 'a' is 'txt': use one of 'keyword', 'text'"),
         ({"a": {"analyzer": "english"}}, ArgumentError, "field 'a' is"),
         ({"a": 3}, ArgumentError, "field 'a' is 3"),
+        (
+            {"a": {"type": "text", "analyser": "english"}},
+            ArgumentError,
+            "text takes no .*'analyser'",
+        ),
+        ({"a": {"type": "keyword", "dim": 3}}, ArgumentError, "keyword takes no .*'dim'"),
         ({"a": {"type": "text", "analyzer": "klingon"}}, SchemaError, "klingon.*standard"),
         ({"_id": "keyword"}, SchemaError, 'field "_id": a name has'),
         ({"a": "object", "a.b": "text"}, SchemaError, 'field "a" and field "a.b"'),
@@ -122,7 +128,7 @@ WRITES: dict[str, tuple[Callable[[Table], Any], type[Exception], str, str]] = {
     "zero": (lambda t: t.put({"v": [0] * 8}), ArgumentError, "document", 'field "v".*zero'),
     "vector type": (lambda t: t.put({"v": "x"}), DtypeError, "v", "v has dtype"),
     "date": (lambda t: t.put({"when": "soon"}), ArgumentError, "document", "ISO 8601"),
-    "if_seq": (lambda t: t.put({}, if_seq=-1), OverflowError, "", ""),
+    "if_seq": (lambda t: t.put({}, if_seq=-1), ArgumentError, "if_seq", "if_seq=-1: use 0"),
     "no documents": (lambda t: t.put_many(3), DtypeError, "documents", "not int"),
     "text": (lambda t: t.put_many("abc"), DtypeError, "documents", "not str"),
     "nothing": (lambda t: t.put_many(None), ArgumentError, "documents", "give documents"),
@@ -301,3 +307,59 @@ def test_errors_can_be_pickled() -> None:
         assert type(again) is type(error)
         assert str(again) == str(error)
     assert pickle.loads(pickle.dumps(lanewise.ConflictError("x", "a", 3))).found == 3
+
+
+def test_ids_are_several(table: Table) -> None:
+    for ids in ("12", b"12", 12):
+        with pytest.raises(DtypeError, match="ids must be"):
+            table.get_many(ids)  # type: ignore[arg-type]
+        with pytest.raises(DtypeError, match="ids must be"):
+            table.put_many([{}, {}], ids=ids)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="lone surrogate"):
+        table.get("\ud800")
+    assert table.search(filter={"ids": [3, "4", np.int64(5)]}).ids == ["3", "4", "5"]
+    with pytest.raises(DtypeError, match="ids must be a list"):
+        table.search(filter={"ids": "3"})
+
+
+@pytest.mark.parametrize(
+    ("condition", "error", "said"),
+    [
+        ({"if_seq": "1"}, DtypeError, "if_seq must be an integer, not str"),
+        ({"if_seq": -1}, ArgumentError, "if_seq=-1: use 0 or more"),
+        ({"if_seq": 2**64}, ArgumentError, "below 2"),
+        ({"if_seq": 1, "if_absent": True}, ArgumentError, "if_absent for one that is not"),
+    ],
+)
+def test_conditions(table: Table, condition: Any, error: type[ArgumentError], said: str) -> None:
+    with pytest.raises(error, match=said) as raised:
+        table.put({}, id="1", **condition)
+    assert raised.value.argument == "if_seq"
+    if "if_absent" not in condition:
+        with pytest.raises(error, match=said):
+            table.delete("1", **condition)
+
+
+def test_a_document_is_no_columns(table: Table) -> None:
+    for write in (table.put_many, table.load):
+        for document in ({"title": "ab"}, {"title": "a", "n": 1}, {"n": 1}, {"n": iter("ab")}):
+            with pytest.raises(DtypeError, match=r"column .* put\(\) takes a single document"):
+                write(document)
+    assert len(table) == 20
+
+
+def test_no_documents_have_no_vectors(table: Table) -> None:
+    none = {"v": np.empty((0, DIM), np.float32)}
+    assert not table.put_many([], vectors=none).ids
+    assert table.load([], vectors=none) == table.load(None, vectors=none) == 0
+    with pytest.raises(ArgumentError, match="20 vectors for 0 documents"):
+        table.load([], vectors={"v": X})
+    with pytest.raises(DtypeError, match="vectors must be a dict of arrays by field, not list"):
+        table.load([], vectors=[X])  # type: ignore[arg-type]
+
+
+def test_bytes_and_dicts_are_no_values(table: Table) -> None:
+    for value in (b"a", {"lt": 3}):
+        for asked in ({"n": {"eq": value}}, {"n": {"ne": value}}, {"new": {"eq": value}}):
+            with pytest.raises(ArgumentError):
+                table.search(filter=asked)

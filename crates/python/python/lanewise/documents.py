@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ArgumentError
+from .errors import ArgumentError, DtypeError
 
 
 class Document(dict[str, Any]):
@@ -90,6 +90,10 @@ class Columns(Sequence[dict[str, Any]]):
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
         """Values by field."""
+        for name, column in columns.items():
+            if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
+                wrong = f"documents: column {name!r} is of type {type(column).__name__}: give lists"
+                raise DtypeError(f"{wrong} or arrays; put() takes a single document", "documents")
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             wrong = f"documents: columns differ in length: {lengths}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .errors import ArgumentError, DtypeError
+from .ids import names_of
 
 _QUERIES = frozenset(
     (
@@ -69,6 +70,8 @@ def _engines(argument: str, name: str, asked: Any, fields: Fields, operator: str
     if name in ("boost", "constant") and isinstance(asked, Mapping) and "query" in asked:
         query = to_query(argument, asked["query"], fields, operator)
         return {name: {**asked, "query": query}}
+    if name == "ids":
+        return {name: names_of(asked)}
     return {name: asked}
 
 
@@ -107,7 +110,7 @@ def _is(name: str, value: Any, fields: Fields, operator: str) -> Query:
     """Equal to a value, or to any of several; of a text, with its words."""
     if value is None:
         return _not({"exists": {"field": name}})
-    several = not isinstance(value, str) and hasattr(value, "__iter__")
+    several = not isinstance(value, (str, bytes, Mapping)) and hasattr(value, "__iter__")
     if fields.get(name, {}).get("type") == "text":
         texts = list(value) if several else [value]
         matches: list[Query] = [

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DtypeError
+from .errors import ArgumentError, DtypeError
 
 _NUMBERED = "ids must be str, or int, which becomes str"
 
@@ -12,6 +12,11 @@ _NUMBERED = "ids must be str, or int, which becomes str"
 def name_of(given: Any) -> str:
     """An id as the engine has it."""
     if isinstance(given, str):
+        try:
+            given.encode()
+        except UnicodeEncodeError:
+            wrong = f"the id {given!r} is no Unicode text (a lone surrogate)"
+            raise ArgumentError(wrong, "ids") from None
         return given
     if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
         return str(int(given))
@@ -20,6 +25,13 @@ def name_of(given: Any) -> str:
 
 def names_of(ids: Any) -> list[str]:
     """Several ids as the engine has them."""
+    return [name_of(one) for one in several(ids)]
+
+
+def several(ids: Any) -> Any:
+    """The same, if there may be several of them: a single str is none."""
+    if isinstance(ids, (str, bytes)):
+        raise DtypeError(f"ids must be a list or an array of ids, not {type(ids).__name__}", "ids")
     if not hasattr(ids, "__iter__"):
         raise DtypeError(f"{_NUMBERED}, not {type(ids).__name__}", "ids")
-    return [name_of(one) for one in ids]
+    return ids

@@ -36,6 +36,12 @@ def _field(name: Any, given: Any) -> Any:
     if isinstance(given, str) and given in FIELDS[:-1]:
         return {"type": given}
     if isinstance(given, Mapping) and given.get("type") in FIELDS:
+        unknown = (
+            set(given) - {"type", "analyzer"} if given["type"] == "text" else set(given) - {"type"}
+        )
+        if unknown and given["type"] != "vector":
+            wrong = f"schema: field {name!r}: {given['type']} takes no {sorted(map(str, unknown))}"
+            raise ArgumentError(wrong, "schema")
         return given
     wrong = (
         f"schema: field {name!r} is {given!r}: use one of {', '.join(map(repr, FIELDS[:-1]))}, "

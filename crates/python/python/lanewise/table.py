@@ -7,7 +7,7 @@ back to Python.
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +25,7 @@ from .documents import (
 )
 from .errors import ArgumentError, DtypeError, IdError, TableMissingError, WriteError
 from .filters import to_query
-from .ids import name_of, names_of
+from .ids import name_of, names_of, several
 from .schema import DYNAMIC, full_schema
 
 
@@ -129,6 +129,11 @@ class Table:
         Raises ConflictError, ArgumentError, DtypeError, DurabilityError, MemoryError, OSError.
         """
         ids = None if id is None else [name_of(id)]
+        if if_seq is not None:
+            if_seq = _count("if_seq", if_seq)
+            if if_absent:
+                wrong = "if_seq is for a document that is there, if_absent for one that is not"
+                raise ArgumentError(wrong, "if_seq")
         done = self._inner.put_many([document], ids, [], if_absent=if_absent, if_seq=if_seq)
         if done["errors"]:
             raise _renamed(done["errors"][0][1])
@@ -238,8 +243,10 @@ class Table:
         Raises ConflictError, DtypeError, ArgumentError, DurabilityError, OSError.
         """
         names = names_of([ids] if isinstance(ids, (str, int, np.integer)) else ids)
-        if if_seq is not None and len(names) != 1:
-            raise ArgumentError("if_seq is for a single id: delete one at a time", "if_seq")
+        if if_seq is not None:
+            if_seq = _count("if_seq", if_seq)
+            if len(names) != 1:
+                raise ArgumentError("if_seq is for a single id: delete one at a time", "if_seq")
         done = self._inner.delete(names, if_seq=if_seq)
         return sum(outcome == "deleted" for _, _, outcome in done)
 
@@ -318,6 +325,9 @@ class Table:
         if filter is not None:
             request["filter"] = to_query("filter", filter, self._fields, "and")
         if sort is not None:
+            if not isinstance(sort, (str, Mapping, Sequence)):
+                wrong = f"sort must be a field, or a list of fields, not {type(sort).__name__}"
+                raise DtypeError(wrong, "sort")
             request["sort"] = [sort] if isinstance(sort, (str, Mapping)) else list(sort)
         if after is not None:
             request["after"] = list(after)
@@ -513,10 +523,21 @@ class Table:
         self, documents: Any, ids: Any, vectors: Mapping[str, Any] | None
     ) -> tuple[Sequence[Any], list[str | None] | None, list[tuple[str, Any]]]:
         """Documents, ids and arrays as the engine takes them."""
+        if not isinstance(vectors, (Mapping, NoneType)):
+            wrong = f"vectors must be a dict of arrays by field, not {type(vectors).__name__}"
+            raise DtypeError(wrong, "vectors")
         arrays = dict(vectors or {})
         rows = self._rows(documents, arrays)
-        names = None if ids is None else [None if one is None else name_of(one) for one in ids]
-        return rows, names, list(arrays.items())
+        names = (
+            None if ids is None else [one if one is None else name_of(one) for one in several(ids)]
+        )
+        # Of no documents there are no vectors.
+        brought = [
+            (field, array)
+            for field, array in arrays.items()
+            if len(rows) or np.shape(array)[:1] != (0,)
+        ]
+        return rows, names, brought
 
     def _rows(self, documents: Any, arrays: dict[str, Any]) -> Sequence[Any]:
         """The documents as a sequence; columns of vectors go to `arrays`."""
