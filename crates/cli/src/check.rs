@@ -72,9 +72,10 @@ pub(crate) fn each(
 
 /// The table in a folder, those in its folders, or an engine's.
 fn tables(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let repository = |path: &Path| path.join("snapshots").is_dir();
     let table = |path: &Path| {
         ["manifest", "manifest.copy"].iter().any(|name| path.join(name).is_file())
-            || path.join("segments").is_dir()
+            || path.join("segments").is_dir() && !repository(path)
     };
     if table(folder) {
         return Ok(vec![folder.to_owned()]);
@@ -92,7 +93,10 @@ fn tables(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
     found.sort();
     if found.is_empty() {
-        let what = "neither a table nor a folder of tables: name a folder that holds a manifest";
+        let what = match repository(folder) {
+            true => "a repository of snapshots: use `lanewise snapshots --verify`",
+            false => "neither a table nor a folder of tables: name a folder that holds a manifest",
+        };
         return Err(Failure::Failed(format!("{}: {what}", folder.display())));
     }
     Ok(found)

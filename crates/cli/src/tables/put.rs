@@ -287,7 +287,8 @@ impl Lines {
 
 /// The document in a line, and its id.
 fn document(line: &[u8], keeps_id: bool) -> Result<(Option<String>, Map<String, Value>), String> {
-    let mut document: Map<String, Value> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let mut document: Map<String, Value> =
+        serde_json::from_slice(line.trim_ascii()).map_err(|error| error.to_string())?;
     let id = if keeps_id { document.get("id").cloned() } else { document.remove("id") };
     match id {
         None | Some(Value::Null) => Ok((None, document)),

@@ -82,6 +82,19 @@ fn a_damaged_table_is_found_and_repaired_the_others_are_left() {
 }
 
 #[test]
+fn a_repository_beside_tables_is_no_damaged_table() {
+    let folder = Folder::new();
+    table(&folder, "all/a", 30);
+    folder.run("snapshot all/a all/repository one").ok();
+    let ended = folder.run("check all").ok();
+    assert!(ended.out.starts_with("all/a: nothing is wrong"), "{}", ended.out);
+    fs::write(folder.path("schema.json"), r#"{"fields": {}}"#).unwrap();
+    folder.run("repair all --schema schema.json --yes").ok();
+    folder.run("repair all/repository --schema schema.json --yes").error(1, &["a repository of snapshots"]);
+    assert!(!folder.path("all/repository/manifest").exists());
+}
+
+#[test]
 fn a_table_is_saved_listed_and_restored() {
     let folder = Folder::new();
     table(&folder, "t", 30);
