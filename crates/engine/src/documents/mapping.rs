@@ -245,7 +245,7 @@ impl Walk<'_> {
                         return Err(wrong(&name, "an object", value));
                     }
                     self.name_all(&name, value);
-                    dynamic.insert(key.clone(), value.clone());
+                    dynamic.insert(key.clone(), value::without_negative_zero(value));
                 }
                 (Some(kind), value) => self.typed(&name, kind, value)?,
                 (None, Value::Object(inner)) if self.leads_on(&name) => {
@@ -261,7 +261,7 @@ impl Walk<'_> {
                 (None, _) if *how == Dynamic::False => {}
                 (None, value) => {
                     self.name_all(&name, value);
-                    dynamic.insert(key.clone(), value.clone());
+                    dynamic.insert(key.clone(), value::without_negative_zero(value));
                 }
             }
             source.insert(key.clone(), value.clone());

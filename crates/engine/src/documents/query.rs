@@ -313,6 +313,7 @@ impl Mapping {
     fn path_terms(&self, path: &str, value: &Value) -> Option<Vec<Term>> {
         let of = |with: &dyn Fn(&mut Term)| Mapping::json_term(self.raw, path, |term| with(term));
         let number = |number: f64| {
+            let number = number + 0.0;
             let mut terms = vec![of(&|term| term.append_type_and_fast_value(number))];
             if number.fract() == 0.0 && number.abs() < 9.2e18 {
                 terms.push(of(&|term| term.append_type_and_fast_value(number as i64)));
@@ -424,23 +425,33 @@ impl Mapping {
         match self.target(field, "range")? {
             Target::Named(name, kind) => match kind {
                 FieldKind::Integer => {
-                    // Bounds with a fraction lie between whole numbers.
-                    let whole = |value: &Value, up: bool| {
-                        let float =
-                            || value::float(value).map(|f| if up { f.ceil() } else { f.floor() } as i64);
-                        value::integer(value).or_else(float).ok_or_else(|| fail("a number")(value))
+                    // Bounds with a fraction, or beyond 64 bits, lie between whole numbers.
+                    let whole = |value: &Value, up: bool| -> Result<(i64, bool), QueryError> {
+                        if let Some(number) = value::integer(value) {
+                            return Ok((number, true));
+                        }
+                        let float = value::float(value).ok_or_else(|| fail("a number")(value))?;
+                        let rounded = if up { float.ceil() } else { float.floor() };
+                        Ok((rounded as i64, rounded == float && rounded as i64 as i128 == rounded as i128))
                     };
-                    let exact = |value: &Value| value::integer(value).is_some();
-                    let term = |bound: Bound<&Value>, up: bool| {
-                        Ok(match bound {
-                            Bound::Unbounded => Bound::Unbounded,
-                            Bound::Excluded(v) if exact(v) => {
-                                Bound::Excluded(Term::from_field_i64(name, whole(v, up)?))
-                            }
-                            Bound::Included(v) | Bound::Excluded(v) => {
-                                Bound::Included(Term::from_field_i64(name, whole(v, up)?))
-                            }
-                        })
+                    const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+                    let beyond = |bound: Bound<&Value>, is: fn(f64) -> bool| match bound {
+                        Bound::Included(v) | Bound::Excluded(v) => {
+                            value::integer(v).is_none() && value::float(v).is_some_and(is)
+                        }
+                        Bound::Unbounded => false,
+                    };
+                    if beyond(low, |float| float >= TWO_63) || beyond(high, |float| float < -TWO_63) {
+                        return Ok(Box::new(EmptyQuery));
+                    }
+                    let term = |bound: Bound<&Value>, up: bool| -> Result<Bound<Term>, QueryError> {
+                        let (Bound::Included(v) | Bound::Excluded(v)) = bound else {
+                            return Ok(Bound::Unbounded);
+                        };
+                        let (number, exact) = whole(v, up)?;
+                        let term = Term::from_field_i64(name, number);
+                        let excluded = exact && matches!(bound, Bound::Excluded(_));
+                        Ok(if excluded { Bound::Excluded(term) } else { Bound::Included(term) })
                     };
                     Ok(Box::new(RangeQuery::new(term(low, true)?, term(high, false)?)))
                 }
@@ -463,7 +474,7 @@ impl Mapping {
                     OwnedValue::Str(text) => full(&|term| term.append_type_and_str(&text)),
                     OwnedValue::I64(whole) => full(&|term| term.append_type_and_fast_value(whole)),
                     OwnedValue::U64(whole) => full(&|term| term.append_type_and_fast_value(whole)),
-                    OwnedValue::F64(float) => full(&|term| term.append_type_and_fast_value(float)),
+                    OwnedValue::F64(float) => full(&|term| term.append_type_and_fast_value(float + 0.0)),
                     OwnedValue::Date(date) => full(&|term| term.append_type_and_fast_value(date)),
                     _ => Err(fail("a number, a date or a string")(v)),
                 }

@@ -399,3 +399,47 @@ fn dates_and_limits_of_queries() {
         "field \"v\" is a vector: it cannot be asked by term"
     );
 }
+
+/// tantivy orders -0 before 0.
+#[test]
+fn negative_zero_is_zero() {
+    let mapping = mapping();
+    let both =
+        [json!({"f": -0.0, "x": -0.0, "o": {"x": [-0.0]}}), json!({"f": 0.0, "x": 0, "o": {"x": 0.0}})];
+    let run = run(&mapping, &both);
+    for (field, zero) in ["f", "x", "o.x"].into_iter().flat_map(|field| [(field, 0.0), (field, -0.0)]) {
+        let (field, zero) = (field.to_owned(), json!(zero));
+        let range = |range| found(&mapping, &run, &Query::Range { field: field.clone(), range });
+        let none = Vec::<u32>::new();
+        assert_eq!(range(Range { lt: Some(zero.clone()), ..Range::default() }), none, "{field} {zero}");
+        assert_eq!(range(Range { gt: Some(zero.clone()), ..Range::default() }), none, "{field} {zero}");
+        assert_eq!(range(Range { gte: Some(zero.clone()), ..Range::default() }), [0, 1], "{field} {zero}");
+        let term = Query::Term { field: field.clone(), value: zero.clone() };
+        assert_eq!(found(&mapping, &run, &term), [0, 1], "{field} {zero}");
+    }
+    let source = String::from_utf8(run.source(0).unwrap()).unwrap();
+    assert_eq!(source.matches("-0.0").count(), 3, "{source}");
+}
+
+#[test]
+fn whole_numbers_between_large_floats() {
+    let mapping = mapping();
+    let numbers = [i64::MIN, -100_000_000_000_000_000, 5, 100_000_000_000_000_000, i64::MAX];
+    let run = run(&mapping, &numbers.map(|number| json!({"i": number})));
+    let bounds = [-1e300, i64::MIN as f64, -1e17, 4.5, 5.0, 1e17, i64::MAX as f64, 1e300];
+    for bound in bounds {
+        let fits = |ordering: fn(std::cmp::Ordering) -> bool| -> Vec<u32> {
+            let compare = |number: &i64| match bound.abs() < 1e30 {
+                true => (i128::from(*number) * 2).cmp(&((bound * 2.0) as i128)),
+                false => 0.0.partial_cmp(&bound).unwrap(),
+            };
+            (0..).zip(&numbers).filter(|(_, number)| ordering(compare(number))).map(|(row, _)| row).collect()
+        };
+        let found = |range| found(&mapping, &run, &Query::Range { field: "i".to_owned(), range });
+        let value = || Some(json!(bound));
+        assert_eq!(found(Range { lt: value(), ..Range::default() }), fits(|o| o.is_lt()), "below {bound}");
+        assert_eq!(found(Range { lte: value(), ..Range::default() }), fits(|o| o.is_le()), "to {bound}");
+        assert_eq!(found(Range { gt: value(), ..Range::default() }), fits(|o| o.is_gt()), "above {bound}");
+        assert_eq!(found(Range { gte: value(), ..Range::default() }), fits(|o| o.is_ge()), "from {bound}");
+    }
+}

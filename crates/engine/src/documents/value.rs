@@ -21,14 +21,26 @@ pub(super) fn integer(value: &Value) -> Option<i64> {
     }
 }
 
-/// A finite number.
+/// A finite number; -0 is 0, as tantivy orders them.
 pub(super) fn float(value: &Value) -> Option<f64> {
     let number = match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.parse().ok(),
         _ => None,
     };
-    number.filter(|number: &f64| number.is_finite())
+    number.filter(|number: &f64| number.is_finite()).map(|number| number + 0.0)
+}
+
+/// A value, with 0 for each -0 in it.
+pub(super) fn without_negative_zero(value: &Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() && number.as_f64() == Some(0.0) => 0.0.into(),
+        Value::Array(all) => all.iter().map(without_negative_zero).collect(),
+        Value::Object(inner) => {
+            Value::Object(inner.iter().map(|(k, v)| (k.clone(), without_negative_zero(v))).collect())
+        }
+        _ => value.clone(),
+    }
 }
 
 pub(super) fn boolean(value: &Value) -> Option<bool> {
@@ -88,6 +100,7 @@ mod tests {
             [json!(3), json!("2.5"), json!("nan"), json!([1])].map(|v| float(&v)),
             [Some(3.0), Some(2.5), None, None]
         );
+        assert!(float(&json!(-0.0)).unwrap().is_sign_positive());
         let midnight = Some(DateTime::from_timestamp_millis(1_700_006_400_000));
         for written in
             ["2023-11-15", "2023-11-15T00:00:00", "2023-11-15T00:00:00Z", "2023-11-15T02:00:00+02:00"]

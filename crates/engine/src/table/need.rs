@@ -13,6 +13,7 @@ use super::view::{Body, Part, View};
 use crate::documents::{Mapping, Parsed};
 use lanewise_index::{AddError, Code, Dtype, Index, Kind, Need, OwnedVectors, Params};
 use lanewise_storage::Bytes;
+use serde_json::Value;
 
 /// Of tantivy's writer, whatever it writes: when it ends, and before.
 const WRITER: usize = 12_050_000;
@@ -46,6 +47,8 @@ const NEIGHBOR: usize = 96;
 const MET: usize = 16;
 /// Of an aggregation (tantivy's of terms, with as many buckets as there may be).
 const FIGURES: usize = 9_580_000;
+/// Of one that is a figure or a few.
+const FIGURE: usize = 40_000;
 /// Of a search, whatever it asks for.
 const SEARCH: usize = 4096;
 
@@ -276,6 +279,27 @@ pub(super) fn search(ready: &Ready<'_>, view: &View, searched: bool) -> u64 {
             need += WRITER + written(again, (head.documents as usize / rows.max(1)) * again);
         }
     }
-    need += FIGURES * ready.request.aggregations.len();
+    need += ready.request.aggregations.values().map(figures).sum::<usize>();
     need as u64
+}
+
+/// What an aggregation takes.
+fn figures(asked: &Value) -> usize {
+    let few = ["avg", "min", "max", "sum", "stats", "extended_stats", "value_count", "percentiles"];
+    if few.iter().any(|kind| asked.get(kind).is_some()) { FIGURE } else { FIGURES }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_figure_takes_less_than_buckets() {
+        assert_eq!(figures(&json!({"stats": {"field": "n"}})), FIGURE);
+        assert_eq!(
+            figures(&json!({"terms": {"field": "n"}, "aggs": {"a": {"avg": {"field": "n"}}}})),
+            FIGURES
+        );
+    }
 }
