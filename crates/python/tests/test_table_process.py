@@ -202,13 +202,13 @@ print(table.search(vector=x[0], k=1).ids in (["after"], ["0"]))
 """
 
 
-def interrupt(path: Path, **code: str) -> list[str]:
-    """Sends SIGINT into a call; what the process printed after."""
+def interrupt(path: Path, after: float = 1.5, **code: str) -> list[str]:
+    """Sends SIGINT into a call, so many seconds after it began; what the process printed after."""
     command = [sys.executable, "-c", INTERRUPTED.format(**code), str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        time.sleep(1.5)
+        time.sleep(after)
         process.send_signal(signal.SIGINT)
         said = process.stdout.read().splitlines()
     assert process.returncode == 0
@@ -245,7 +245,9 @@ for part in range(2):
     table.put_many(None, ids=range(first, first + 12_000), vectors={'v': x[first : first + 12_000]})
     table.flush()
 """
-    said = interrupt(tmp_path / "t", kind="hnsw", setup=setup, call="table.force_merge(1)")
+    said = interrupt(
+        tmp_path / "t", after=0.3, kind="hnsw", setup=setup, call="table.force_merge(1)"
+    )
     assert said == ["True []", "24000", "True"]
     with Table.open(tmp_path / "t") as table:
         assert len(table) == 24_001

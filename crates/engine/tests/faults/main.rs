@@ -19,7 +19,7 @@ const CHECKS: [Check; 3] =
 
 /// Whether one of a few histories fails; a panic is a failure too.
 fn finds(check: fn(u64) -> Checked) -> Option<String> {
-    (0..12).find_map(|seed| match catch_unwind(AssertUnwindSafe(|| check(seed))) {
+    (0..60).find_map(|seed| match catch_unwind(AssertUnwindSafe(|| check(seed))) {
         Ok(done) => done.err(),
         Err(_) => Some("it panics".to_owned()),
     })
