@@ -147,3 +147,12 @@ class DeadlineError(Error, TimeoutError):
 
 class FewerResultsWarning(UserWarning):
     """A search asked for more vectors than the index holds, and returned all of them."""
+
+
+def of_document(error: Exception) -> Exception:
+    """What a batch says of its only document, as of the argument of put()."""
+    if isinstance(error, ArgumentError):
+        message = str(error).replace("documents[0]", "document")
+        argument = error.argument.replace("documents[0]", "document")
+        return type(error)(message, argument)
+    return error

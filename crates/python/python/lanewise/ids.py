@@ -1,5 +1,6 @@
-"""Ids of documents, as the engine has them."""
+"""Ids and numbers of documents, as the engine has them."""
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -35,3 +36,15 @@ def several(ids: Any) -> Any:
     if not hasattr(ids, "__iter__"):
         raise DtypeError(f"{_NUMBERED}, not {type(ids).__name__}", "ids")
     return ids
+
+
+def whole(argument: str, given: Any) -> int:
+    """A whole number, 0 or more."""
+    try:
+        count = operator.index(given)
+    except TypeError:
+        wrong = f"{argument} must be an integer, not {type(given).__name__}"
+        raise DtypeError(wrong, argument) from None
+    if not 0 <= count < 2**63:
+        raise ArgumentError(f"{argument}={count}: use 0 or more, below 2**63", argument)
+    return count

@@ -4,7 +4,6 @@ The work is done in `_lanewise.Table`; here are the defaults, the short forms, a
 back to Python.
 """
 
-import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType, TracebackType
@@ -23,9 +22,16 @@ from .documents import (
     WrittenMany,
     columns_of,
 )
-from .errors import ArgumentError, DtypeError, IdError, TableMissingError, WriteError
+from .errors import (
+    ArgumentError,
+    DtypeError,
+    IdError,
+    TableMissingError,
+    WriteError,
+    of_document,
+)
 from .filters import to_query
-from .ids import name_of, names_of, several
+from .ids import name_of, names_of, several, whole
 from .schema import DYNAMIC, full_schema
 
 
@@ -130,13 +136,13 @@ class Table:
         """
         ids = None if id is None else [name_of(id)]
         if if_seq is not None:
-            if_seq = _count("if_seq", if_seq)
+            if_seq = whole("if_seq", if_seq)
             if if_absent:
                 wrong = "if_seq is for a document that is there, if_absent for one that is not"
                 raise ArgumentError(wrong, "if_seq")
         done = self._inner.put_many([document], ids, [], if_absent=if_absent, if_seq=if_seq)
         if done["errors"]:
-            raise _renamed(done["errors"][0][1])
+            raise of_document(done["errors"][0][1])
         return Written(
             done["ids"][0], int(done["seqs"][0]), int(done["versions"][0]), done["outcomes"][0]
         )
@@ -244,7 +250,7 @@ class Table:
         """
         names = names_of([ids] if isinstance(ids, (str, int, np.integer)) else ids)
         if if_seq is not None:
-            if_seq = _count("if_seq", if_seq)
+            if_seq = whole("if_seq", if_seq)
             if len(names) != 1:
                 raise ArgumentError("if_seq is for a single id: delete one at a time", "if_seq")
         done = self._inner.delete(names, if_seq=if_seq)
@@ -312,7 +318,7 @@ class Table:
 
         Raises ArgumentError, DtypeError, DeadlineError, BusyError, FormatError.
         """
-        k, from_ = _count("k", k), _count("from_", from_)
+        k, from_ = whole("k", k), whole("from_", from_)
         probes = [] if vector is None else self._vectors(vector)
         request: dict[str, Any] = {
             "k": k,
@@ -346,7 +352,7 @@ class Table:
         }
         answer = self._inner.search(
             request,
-            [(field, probe, _count("candidates", candidates)) for field, probe in probes],
+            [(field, probe, whole("candidates", candidates)) for field, probe in probes],
             effort,
             self._asked(vectors),
             exact=bool(exact),
@@ -581,24 +587,3 @@ class Table:
             )
             raise ArgumentError(wrong, "vector")
         return [(fields[0], given)]
-
-
-def _count(argument: str, given: Any) -> int:
-    """A number of documents."""
-    try:
-        count = operator.index(given)
-    except TypeError:
-        wrong = f"{argument} must be an integer, not {type(given).__name__}"
-        raise DtypeError(wrong, argument) from None
-    if not 0 <= count < 2**63:
-        raise ArgumentError(f"{argument}={count}: use 0 or more, below 2**63", argument)
-    return count
-
-
-def _renamed(error: Exception) -> Exception:
-    """What a batch says of its only document, as of the argument of put()."""
-    if isinstance(error, ArgumentError):
-        message = str(error).replace("documents[0]", "document")
-        argument = error.argument.replace("documents[0]", "document")
-        return type(error)(message, argument)
-    return error
