@@ -17,6 +17,10 @@ use std::collections::BTreeMap;
 /// Waits that have nothing to wait for: what is acknowledged is done.
 const WAITS: [&str; 4] = ["timeout", "cluster_manager_timeout", "master_timeout", "wait_for_active_shards"];
 
+/// Which indexes are shown, and how their settings are.
+const SHOWN: [&str; 5] =
+    ["ignore_unavailable", "allow_no_indices", "expand_wildcards", "flat_settings", "include_defaults"];
+
 pub(super) const ROUTES: &[Route] = &[
     Route {
         verbs: &[Verb::Put],
@@ -30,13 +34,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         verbs: &[Verb::Get],
         paths: &["/{index}"],
-        params: &[
-            "ignore_unavailable",
-            "allow_no_indices",
-            "expand_wildcards",
-            "flat_settings",
-            "include_defaults",
-        ],
+        params: &SHOWN,
         role: Role::Read,
         reads: Reads::Whole,
         handler: get,
@@ -79,13 +77,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         verbs: &[Verb::Get],
         paths: &["/_settings", "/{index}/_settings"],
-        params: &[
-            "ignore_unavailable",
-            "allow_no_indices",
-            "expand_wildcards",
-            "flat_settings",
-            "include_defaults",
-        ],
+        params: &SHOWN,
         role: Role::Read,
         reads: Reads::Whole,
         handler: get_settings,
