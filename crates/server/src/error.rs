@@ -20,6 +20,11 @@ impl ApiError {
         ApiError { status, kind, reason: reason.into(), more: Map::new() }
     }
 
+    /// What should not happen, or the system's: 500.
+    pub(crate) fn internal(reason: impl ToString) -> ApiError {
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "exception", reason.to_string())
+    }
+
     /// An argument that cannot be: 400.
     pub(crate) fn argument(reason: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, "illegal_argument_exception", reason)

@@ -12,20 +12,21 @@ pub(crate) struct FilterPath {
 impl FilterPath {
     /// Of paths between commas; `*` stands for any characters of a name, `**` for any names; those after `-` are left out.
     pub(crate) fn parse(paths: &str) -> FilterPath {
-        let (mut with, mut without) = (Vec::new(), Vec::new());
-        for path in paths.split(',').filter(|path| !path.is_empty()) {
-            let (list, path) = path.strip_prefix('-').map_or((&mut with, path), |path| (&mut without, path));
-            list.push(path.split('.').map(str::to_owned).collect());
-        }
-        FilterPath { with, without }
+        let (without, with): (Vec<&str>, Vec<&str>) =
+            paths.split(',').filter(|path| !path.is_empty()).partition(|path| path.starts_with('-'));
+        FilterPath::new(with, without.into_iter().map(|path| &path[1..]))
     }
 
     /// Of paths to fields that are kept, all if there are none, and of paths to fields that are not.
-    pub(crate) fn new(with: &[String], without: &[String]) -> FilterPath {
-        let split = |paths: &[String]| -> Vec<Vec<String>> {
-            paths.iter().map(|path| path.split('.').map(str::to_owned).collect()).collect()
-        };
-        FilterPath { with: split(with), without: split(without) }
+    pub(crate) fn new<'a>(
+        with: impl IntoIterator<Item = &'a str>,
+        without: impl IntoIterator<Item = &'a str>,
+    ) -> FilterPath {
+        let split = |path: &str| path.split('.').map(str::to_owned).collect();
+        FilterPath {
+            with: with.into_iter().map(split).collect(),
+            without: without.into_iter().map(split).collect(),
+        }
     }
 
     /// What of `value` is sent.

@@ -128,7 +128,7 @@ async fn replied(
     let done = tokio::task::spawn_blocking(move || handler(&node, &mut call)).await;
     done.unwrap_or_else(|_| {
         let reason = "the request met a bug: please report it; nothing else is touched";
-        Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "exception", reason))
+        Err(ApiError::internal(reason))
     })
 }
 

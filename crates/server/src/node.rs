@@ -35,7 +35,7 @@ pub enum NodeError {
 
 impl Node {
     /// Opens the node of a folder, which is made if it is missing. Finishes what a crash left undone: tables that were to be
-    /// dropped are dropped, tables without an index get one.
+    /// dropped are dropped.
     ///
     /// # Errors
     /// If another process has the folder, or it cannot be read.

@@ -64,7 +64,10 @@ impl SourceFilter {
         if includes.is_empty() && excludes.is_empty() {
             return SourceFilter::All;
         }
-        SourceFilter::Some(FilterPath::new(&includes, &excludes))
+        SourceFilter::Some(FilterPath::new(
+            includes.iter().map(String::as_str),
+            excludes.iter().map(String::as_str),
+        ))
     }
 
     /// What is shown of a document; `None` if nothing is.

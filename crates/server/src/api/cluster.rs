@@ -8,6 +8,8 @@ use crate::route::{Reads, Role, Route, Verb};
 use axum::http::StatusCode;
 use lanewise_engine::TableState;
 use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -45,14 +47,23 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The indexes whose tables are damaged, of those that `expression` names; and how many it names.
 fn damaged(node: &Node, call: &Call) -> Result<(Vec<String>, usize), ApiError> {
-    let targets =
-        Names::of(&call.params)?.resolve(&node.cluster(), call.name("index").unwrap_or_default())?;
-    let is_damaged = |name: &str| {
-        let listed = node.engine.list().into_iter().find(|listed| *listed.name == *name);
-        listed.is_some_and(|listed| matches!(listed.state, TableState::Damaged { .. }))
-    };
+    let targets = Names::targets(&node.cluster(), call)?;
+    let damaged: HashSet<Arc<str>> = node
+        .engine
+        .list()
+        .into_iter()
+        .filter(|listed| matches!(listed.state, TableState::Damaged { .. }))
+        .map(|listed| listed.name)
+        .collect();
     let all = targets.len();
-    Ok((targets.into_iter().map(|target| target.index).filter(|name| is_damaged(name)).collect(), all))
+    Ok((
+        targets
+            .into_iter()
+            .map(|target| target.index)
+            .filter(|name| damaged.contains(name.as_str()))
+            .collect(),
+        all,
+    ))
 }
 
 fn health(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
@@ -86,7 +97,7 @@ fn health(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
 
 fn indices(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let cluster = node.cluster();
-    let targets = Names::of(&call.params)?.resolve(&cluster, call.name("index").unwrap_or_default())?;
+    let targets = Names::targets(&cluster, call)?;
     let mut rows = Vec::new();
     for target in targets {
         let index = &cluster.indices[&target.index];

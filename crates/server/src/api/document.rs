@@ -2,6 +2,7 @@
 
 use super::index;
 use crate::call::{Call, Reply};
+use crate::cluster::Cluster;
 use crate::error::ApiError;
 use crate::node::Node;
 use crate::route::{Reads, Role, Route, Verb};
@@ -103,10 +104,7 @@ pub(super) fn written_to(node: &Node, name: &str) -> Result<(String, Arc<Watched
     }
     let cluster = node.cluster();
     let index = cluster.write_index(name)?.ok_or_else(|| ApiError::no_index(name))?;
-    if cluster.indices[index].closed {
-        return Err(closed(index));
-    }
-    Ok((index.to_owned(), node.table(index)?))
+    opened(node, &cluster, index)
 }
 
 /// The one index that a name stands for.
@@ -125,14 +123,16 @@ pub(super) fn read_from(node: &Node, name: &str) -> Result<(String, Arc<Watched>
             first
         }
     };
-    if cluster.indices[index].closed {
-        return Err(closed(index));
-    }
-    Ok((index.to_owned(), node.table(index)?))
+    opened(node, &cluster, index)
 }
 
-fn closed(index: &str) -> ApiError {
-    ApiError::new(StatusCode::BAD_REQUEST, "index_closed_exception", "closed").with("index", index)
+/// The table of an index that is not closed.
+fn opened(node: &Node, cluster: &Cluster, index: &str) -> Result<(String, Arc<Watched>), ApiError> {
+    if cluster.indices[index].closed {
+        let closed = ApiError::new(StatusCode::BAD_REQUEST, "index_closed_exception", "closed");
+        return Err(closed.with("index", index));
+    }
+    Ok((index.to_owned(), node.table(index)?))
 }
 
 /// On what condition a call writes.
@@ -241,8 +241,7 @@ pub(super) fn of_write(index: &str, id: &str, error: WriteError) -> ApiError {
 }
 
 fn found(index: &str, document: &Document) -> Result<Value, ApiError> {
-    let source: Value = serde_json::from_slice(&document.source)
-        .map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "exception", error.to_string()))?;
+    let source: Value = serde_json::from_slice(&document.source).map_err(ApiError::internal)?;
     Ok(json!({
         "_index": index, "_id": document.id, "_version": document.version, "_seq_no": document.seq,
         "_primary_term": 1, "found": true, "_source": source,
@@ -250,10 +249,7 @@ fn found(index: &str, document: &Document) -> Result<Value, ApiError> {
 }
 
 fn document(table: &Watched, id: &str) -> Result<Option<Document>, ApiError> {
-    let failed = |error: lanewise_engine::documents::RunError| {
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "exception", error.to_string())
-    };
-    table.get(id).map_err(failed)
+    table.get(id).map_err(ApiError::internal)
 }
 
 fn get(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {

@@ -9,8 +9,6 @@ use crate::node::{Node, exists, new_uuid, now_ms, of_engine};
 use crate::route::{Reads, Role, Route, Verb};
 use crate::settings;
 use axum::http::StatusCode;
-use lanewise_engine::Threads;
-use lanewise_engine::table::Effort;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -201,7 +199,7 @@ fn usual(settings: &BTreeMap<String, String>) -> Usual<'_> {
 /// The indexes that a request's path names.
 fn targets(node: &Node, call: &Call) -> Result<Vec<(String, Index)>, ApiError> {
     let cluster = node.cluster();
-    let targets = Names::of(&call.params)?.resolve(&cluster, call.name("index").unwrap_or_default())?;
+    let targets = Names::targets(&cluster, call)?;
     let with = |index: String| {
         let known = cluster.indices[&index].clone();
         (index, known)
@@ -284,9 +282,7 @@ fn put_settings(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     })?;
     for (name, made) in tables {
         let set = node.table(name)?.set_settings(made);
-        set.map_err(|error| {
-            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "exception", error.to_string())
-        })?;
+        set.map_err(ApiError::internal)?;
     }
     Ok(Reply::json(json!({"acknowledged": true})))
 }
@@ -333,10 +329,8 @@ fn refresh(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
 fn flush(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let all = targets(node, call)?;
     for (name, _) in &all {
-        let flushed = node.table(name)?.flush_with(&Effort::of(Threads::new(None)));
-        flushed.map_err(|error| {
-            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "exception", error.to_string())
-        })?;
+        let flushed = node.table(name)?.flush();
+        flushed.map_err(ApiError::internal)?;
     }
     Ok(shards(all.len()))
 }

@@ -9,7 +9,8 @@ use crate::route::{Reads, Role, Route, Verb};
 use crate::settings::time_ms;
 use crate::source::SourceFilter;
 use axum::http::StatusCode;
-use lanewise_engine::documents::{Query, Sort};
+use lanewise_engine::documents::{Query, Sort, SortBy};
+use lanewise_engine::scheduler::Failure;
 use lanewise_engine::table::{Answer, Hit, Request, SearchTableError, Watched};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -93,7 +94,7 @@ fn search(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let began = now_ms();
     let body = call.object()?;
     let cluster = node.cluster();
-    let targets = Names::of(&call.params)?.resolve(&cluster, call.name("index").unwrap_or_default())?;
+    let targets = Names::targets(&cluster, call)?;
     if targets.len() > 1 && ["aggs", "aggregations", "sort"].iter().any(|key| body.contains_key(*key)) {
         return Err(ApiError::parsing(
             "[aggs] and [sort] over several indexes are not supported: name one index",
@@ -116,7 +117,7 @@ fn count(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
         return Err(ApiError::parsing(format!("request does not support [{other}]")));
     }
     let cluster = node.cluster();
-    let targets = Names::of(&call.params)?.resolve(&cluster, call.name("index").unwrap_or_default())?;
+    let targets = Names::targets(&cluster, call)?;
     let mut total = 0;
     for target in &targets {
         let table = node.table(&target.index)?;
@@ -347,7 +348,6 @@ fn sorted(
         request.sort.push(sort);
     }
     if !request.sort.is_empty() {
-        use lanewise_engine::documents::SortBy;
         shown.sorted = Some(request.sort.len());
         shown.scores = request.sort.iter().any(|sort| sort.by == SortBy::Score);
     }
@@ -355,7 +355,7 @@ fn sorted(
         None => Ok(()),
         Some(Value::Array(after)) if Some(after.len()) == shown.sorted => {
             let mut after = after.clone();
-            if !request.sort.iter().any(|sort| sort.by == lanewise_engine::documents::SortBy::Id) {
+            if !request.sort.iter().any(|sort| sort.by == SortBy::Id) {
                 // Behind all that have the same keys.
                 after.push(json!("\u{10ffff}".repeat(128)));
             }
@@ -429,7 +429,7 @@ impl Found {
         let Asked { request, timeout, min_score, shown } = asked;
         let answer = match table.search(request, *timeout) {
             Ok(answer) => answer,
-            Err(SearchTableError::Failed(lanewise_engine::scheduler::Failure::DeadlineExceeded)) => {
+            Err(SearchTableError::Failed(Failure::DeadlineExceeded)) => {
                 self.timed_out = true;
                 return Ok(());
             }
@@ -479,7 +479,6 @@ impl Found {
 }
 
 fn written(index: &str, answer: &Answer, hit: &Hit, shown: &Shown) -> Result<Value, ApiError> {
-    let failed = |error: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "exception", error);
     let mut said = json!({"_index": index, "_score": shown.scores.then_some(hit.score)});
     if shown.id {
         said["_id"] = json!(hit.id);
@@ -495,8 +494,8 @@ fn written(index: &str, answer: &Answer, hit: &Hit, shown: &Shown) -> Result<Val
         said["_primary_term"] = json!(1);
     }
     if shown.source != SourceFilter::None {
-        let source = answer.source(hit).map_err(|error| failed(error.to_string()))?;
-        let source = serde_json::from_slice(&source).map_err(|error| failed(error.to_string()))?;
+        let source = answer.source(hit).map_err(ApiError::internal)?;
+        let source = serde_json::from_slice(&source).map_err(ApiError::internal)?;
         if let Some(source) = shown.source.apply(source) {
             said["_source"] = source;
         }

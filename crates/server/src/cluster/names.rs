@@ -1,9 +1,10 @@
 //! Which indexes an expression names: `logs-*,-logs-old,products`, of indexes and aliases.
 
 use super::{Alias, Cluster};
-use crate::call::Params;
+use crate::call::{Call, Params};
 use crate::error::ApiError;
 use axum::http::StatusCode;
+use std::collections::BTreeMap;
 
 /// The parameters that say what is to be done with names that lead nowhere.
 pub(crate) const PARAMS: [&str; 3] = ["ignore_unavailable", "allow_no_indices", "expand_wildcards"];
@@ -65,6 +66,14 @@ impl Names {
         })
     }
 
+    /// The indexes that a request's path names, as its parameters say.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of) and [`resolve`](Self::resolve).
+    pub(crate) fn targets(cluster: &Cluster, call: &Call) -> Result<Vec<Target>, ApiError> {
+        Names::of(&call.params)?.resolve(cluster, call.name("index").unwrap_or_default())
+    }
+
     /// The indexes that `expression` names, each once, by ascending name; nothing, `_all` and `*` name all of them.
     ///
     /// # Errors
@@ -72,11 +81,11 @@ impl Names {
     pub(crate) fn resolve(&self, cluster: &Cluster, expression: &str) -> Result<Vec<Target>, ApiError> {
         let whole = if matches!(expression, "" | "_all") { "*" } else { expression };
         // By index: whether it was named itself, and the aliases that it was named by.
-        let mut found: Vec<(&str, bool, Vec<&Alias>)> = Vec::new();
+        let mut found: BTreeMap<&str, (bool, Vec<&Alias>)> = BTreeMap::new();
         let mut some_wildcard = false;
         for part in whole.split(',').filter(|part| !part.is_empty()) {
             if let Some(without) = part.strip_prefix('-').filter(|_| some_wildcard) {
-                found.retain(|(name, ..)| !matches(without, name));
+                found.retain(|name, _| !matches(without, name));
                 continue;
             }
             let wildcard = part.contains('*');
@@ -97,13 +106,9 @@ impl Names {
                     continue;
                 }
                 any = true;
-                match found.iter_mut().find(|(other, ..)| other == name) {
-                    Some((_, named, aliases)) => {
-                        *named |= itself;
-                        aliases.extend(by);
-                    }
-                    None => found.push((name, itself, by)),
-                }
+                let (named, aliases) = found.entry(name).or_default();
+                *named |= itself;
+                aliases.extend(by);
             }
             if !any && !wildcard && !self.ignore_unavailable {
                 return Err(ApiError::no_index(part));
@@ -112,8 +117,7 @@ impl Names {
         if found.is_empty() && !self.allow_no_indices {
             return Err(ApiError::no_index(expression));
         }
-        found.sort_by_key(|(name, ..)| *name);
-        let target = |(name, named, aliases): (&str, bool, Vec<&Alias>)| {
+        let target = |(name, (named, aliases)): (&str, (bool, Vec<&Alias>))| {
             let filters: Option<Vec<_>> = aliases.iter().map(|alias| alias.filter.clone()).collect();
             // Without a filter in one of its names, all of it was named.
             let filters = filters.filter(|_| !named).unwrap_or_default();

@@ -3,7 +3,6 @@
 use super::Cluster;
 use crate::error::ApiError;
 use arc_swap::ArcSwap;
-use axum::http::StatusCode;
 use lanewise_storage::Storage;
 use lanewise_storage::manifest::{self, ReadError, ReplaceError};
 use std::path::Path;
@@ -74,24 +73,23 @@ impl Store {
         &self,
         change: impl FnOnce(&mut Cluster) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let failed = |what: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "exception", what);
         let mut generation = self.generation.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(before) = *generation else {
-            return Err(failed(
-                "an earlier change of the cluster's state may be lost: start the node anew".into(),
+            return Err(ApiError::internal(
+                "an earlier change of the cluster's state may be lost: start the node anew",
             ));
         };
         let mut cluster = Cluster::clone(&self.now.load());
         let done = change(&mut cluster)?;
         cluster.version += 1;
-        let bytes = serde_json::to_vec(&cluster).map_err(|error| failed(error.to_string()))?;
+        let bytes = serde_json::to_vec(&cluster).map_err(ApiError::internal)?;
         match manifest::replace(&*self.storage, Path::new(PATH), before, &bytes) {
             Ok(after) => *generation = Some(after),
             Err(error) => {
                 if matches!(error, ReplaceError::Unsure(_)) {
                     *generation = None;
                 }
-                return Err(failed(error.to_string()));
+                return Err(ApiError::internal(error));
             }
         }
         self.now.store(Arc::new(cluster));
