@@ -25,7 +25,7 @@ pub(crate) fn start(name: String, work: impl FnOnce() + Send + 'static) -> io::R
     thread::Builder::new().name(name).spawn(work)
 }
 
-/// Of who works in the background: whoever searches waits for it no longer.
+/// Of who works while others search: they wait for it no longer.
 const TURN: Duration = Duration::from_micros(100);
 
 /// Makes this thread, and those that it starts, get about a tenth of a core that others want too, in short turns.
@@ -44,25 +44,44 @@ const MANY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// Runs tasks on this many threads, the caller's own among them.
 #[derive(Clone, Copy, Debug)]
-pub struct Threads(NonZeroUsize);
+pub struct Threads {
+    count: NonZeroUsize,
+    /// Whether they let others go first after each task.
+    yielding: bool,
+}
 
 impl Threads {
     /// `count` threads; all that are [`allowed`] if none is given. Beyond four for each that is allowed (and 64), more
     /// would only cost time to start: so many then.
     pub fn new(count: Option<NonZeroUsize>) -> Self {
         let most = allowed().saturating_mul(FOUR).max(MANY);
-        Threads(count.map_or_else(allowed, |count| count.min(most)))
+        Threads { count: count.map_or_else(allowed, |count| count.min(most)), yielding: false }
+    }
+
+    /// Half as many, at least one.
+    #[must_use]
+    pub fn half(self) -> Self {
+        Threads { count: NonZeroUsize::new(self.count.get() / 2).unwrap_or(NonZeroUsize::MIN), ..self }
+    }
+
+    /// As many, which let other threads go first after each task: for work beside searches. What the system calls a turn
+    /// is no shorter than its clock's tick (4 ms at 250 Hz), and a search would wait so long.
+    #[must_use]
+    pub fn yielding(self) -> Self {
+        Threads { yielding: true, ..self }
     }
 }
 
 impl Executor for Threads {
     fn workers(&self) -> usize {
-        self.0.get()
+        self.count.get()
     }
 
     #[expect(clippy::disallowed_methods, reason = "the one place where threads start")]
     fn run(&self, count: usize, task: &(dyn Fn(usize, usize) + Sync)) {
         let next = AtomicUsize::new(0);
+        // Whoever yields is reckoned to have had all of its turn. Threads that start take over its length.
+        let _turns = self.yielding.then(|| lanewise_topology::Turns::of(TURN));
         let work = |worker| {
             loop {
                 // Relaxed: the number alone is shared; what tasks write is published by the join.
@@ -71,6 +90,9 @@ impl Executor for Threads {
                     return;
                 }
                 task(worker, i);
+                if self.yielding {
+                    thread::yield_now();
+                }
             }
         };
         let workers = self.workers().min(count);

@@ -49,6 +49,26 @@ impl RowSet {
         bit(&self.words, row)
     }
 
+    /// Of the `of` rows of a state those that are not in this set, the deleted ones.
+    pub(crate) fn others(&self, of: usize) -> RowSet {
+        let word = |at: usize| {
+            let all = if of - 64 * at < 64 { (1 << (of % 64)) - 1 } else { u64::MAX };
+            all & !self.words.get(at).unwrap_or(&0)
+        };
+        RowSet::of((0..of.div_ceil(64)).map(word).collect())
+    }
+
+    /// The set without `rows`.
+    pub(crate) fn without(&self, rows: impl Iterator<Item = u32>) -> RowSet {
+        let mut words = self.words.to_vec();
+        for row in rows {
+            if let Some(word) = words.get_mut(row as usize / 64) {
+                *word &= !(1 << (row % 64));
+            }
+        }
+        RowSet::of(words)
+    }
+
     /// The set with `rows` besides.
     pub(crate) fn with(&self, rows: &[u32]) -> RowSet {
         let Some(most) = rows.iter().max() else { return self.clone() };
@@ -125,9 +145,24 @@ impl Filter {
         Filter { rows: RowSet::of(words), version }
     }
 
+    /// Of the `of` rows of a state all that are not `deleted`.
+    pub(crate) fn of_all(version: u64, of: usize, deleted: &RowSet) -> Filter {
+        Filter { rows: deleted.others(of), version }
+    }
+
+    /// The filter without `rows`.
+    pub(crate) fn without(&self, rows: impl Iterator<Item = u32>) -> Filter {
+        Filter { rows: self.rows.without(rows), version: self.version }
+    }
+
     /// Number of vectors that may be results.
     pub fn matches(&self) -> usize {
         self.rows.count
+    }
+
+    /// Memory that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.words())
     }
 
     /// A bit for each row that may be a result.
@@ -174,6 +209,12 @@ mod tests {
                 prop_assert_eq!(filter.accepts(row), expected.contains(&row));
                 prop_assert_eq!(set.accepts(row), !deleted.contains(&row));
             }
+            let all = Filter::of_all(0, of, &set);
+            prop_assert!(all.rows().eq((0..of as u32).filter(|row| !deleted.contains(row))));
+            let left = all.without(chosen.iter().copied());
+            let expected = |row: &u32| !deleted.contains(row) && !chosen.contains(row);
+            prop_assert!(left.rows().eq((0..of as u32).filter(expected)));
+            prop_assert_eq!(left.matches(), left.rows().count());
         }
     }
 }

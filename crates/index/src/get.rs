@@ -132,6 +132,17 @@ impl Reader {
         self.filter_of_rows(self.rows(ids).into_iter().flatten())
     }
 
+    /// All vectors, for searches among them: what [`filter_without`](Self::filter_without) takes some from.
+    pub fn filter_of_all(&self) -> Filter {
+        Filter::of_all(self.state().version, self.state().space.len(), &self.state().deleted)
+    }
+
+    /// The vectors of `filter` but those with `ids`; ids that are not there are passed over. Costs a copy of a bit for each
+    /// vector, not a question about each as [`filter`](Self::filter).
+    pub fn filter_without(&self, filter: &Filter, ids: &[i64]) -> Filter {
+        filter.without(self.rows(ids).into_iter().flatten())
+    }
+
     /// The vectors in `rows`, which are live, for searches among them.
     pub(crate) fn filter_of_rows(&self, rows: impl Iterator<Item = u32>) -> Filter {
         Filter::of_rows(self.state().version, self.state().space.len(), rows)

@@ -28,7 +28,7 @@ pub use chiplet::{Cache, Chiplet, ChipletId, Core};
 pub use cpu_list::{CpuList, CpuListError, MAX_CPUS};
 pub use memory::{HugePages, Memory};
 pub use shape::FakeError;
-pub use turns::ask_for_turns;
+pub use turns::{Turns, ask_for_turns};
 
 use files::Files;
 use shape::Shape;

@@ -51,9 +51,13 @@ struct Arguments {
     /// Rounds; medians are shown
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
-    /// Clients, each of which waits for its answer
+    /// Clients, which take turns
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     clients: u8,
+    /// Searches a second, each due at its time whether or not others are answered, and timed from then; 0: each client
+    /// searches as soon as it is answered
+    #[arg(long, default_value_t = 500)]
+    rate: u32,
     /// Candidates that graph searches keep
     #[arg(long, default_value_t = 64)]
     ef_search: u32,
@@ -174,11 +178,15 @@ fn experiment(arguments: &Arguments, out: &mut dyn io::Write) -> Result<(), Box<
 fn page(arguments: &Arguments, figures: &[Vec<Figures>; 3]) -> String {
     let Arguments { rows, dim, percent, seconds, rounds, clients, ef_search, .. } = arguments;
     let (cores, machine) = (allowed(), Machine::detect());
+    let pace = match arguments.rate {
+        0 => ", as fast as they are answered".to_owned(),
+        rate => format!(", {rate} searches a second, timed from when each was due"),
+    };
     let cpu = machine.cpu_model.as_deref().unwrap_or("a CPU without a name");
     let mut page = format!(
         "# A table under churn\n\n\
          `make bench-churn` measures this and writes this page. {rows} × {dim} (a mixture, f32, HNSW), of which {percent} % \
-         are replaced evenly in {seconds} s while {clients} clients search (k {K}, ef_search {ef_search}); three phases by \
+         are replaced evenly in {seconds} s while {clients} clients search (k {K}, ef_search {ef_search}{pace}); three phases by \
          turns, medians of {rounds} rounds. *Fresh build* is the recall of an index built anew of the same vectors. {cpu}, \
          {cores} cores ({}), shared.\n\n\
          | phase | searches a second | P50 µs | P99 µs | writes | recall@{K} | fresh build | segments | dead rows |\n\
@@ -235,12 +243,12 @@ fn run(
     queries: &[f32],
     replaced: usize,
 ) -> Result<(Vec<Duration>, usize), Box<dyn Error>> {
-    let over = AtomicBool::new(false);
+    let (over, start) = (AtomicBool::new(false), Start::now());
     let lasts = Duration::from_secs_f64(arguments.seconds);
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..arguments.clients)
             .map(|client| {
-                let over = &over;
+                let (over, start) = (&over, &start);
                 scope.spawn(move || {
                     let mut latencies = Vec::new();
                     for i in usize::from(client) * 37.. {
@@ -248,15 +256,22 @@ fn run(
                             break;
                         }
                         let request = request(arguments, queries, i % QUERIES, false);
-                        let asked = Start::now();
+                        let due = due(arguments, client, latencies.len());
+                        let asked = if let Some(wait) = due.checked_sub(start.elapsed()) {
+                            std::thread::sleep(wait);
+                            due
+                        } else if arguments.rate > 0 {
+                            due
+                        } else {
+                            start.elapsed()
+                        };
                         table.search(&request, None).map_err(|error| error.to_string())?;
-                        latencies.push(asked.elapsed());
+                        latencies.push(start.elapsed() - asked);
                     }
                     Ok::<_, String>(latencies)
                 })
             })
             .collect();
-        let start = Start::now();
         let mut random = Random::new(arguments.seed, 100 + contents.next as u64);
         let mut writes = 0;
         let wanted = if phase == Phase::Still { 0 } else { replaced };
@@ -278,6 +293,16 @@ fn run(
         }
         failed.map_or(Ok((all, writes)), Err)
     })
+}
+
+/// When a client's search is due, after the start of the phase.
+fn due(arguments: &Arguments, client: u8, searches: usize) -> Duration {
+    let number = searches as f64 * f64::from(arguments.clients) + f64::from(client);
+    if arguments.rate == 0 {
+        Duration::ZERO
+    } else {
+        Duration::from_secs_f64(number / f64::from(arguments.rate))
+    }
 }
 
 /// Replaces documents in one call; a fourth of them is deleted first, and created anew.

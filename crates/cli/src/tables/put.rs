@@ -132,7 +132,7 @@ impl Put {
         lines.bar.set_message("building");
         let interrupt = &lines.interrupt;
         let proceed = || proceed(interrupt);
-        let finished = load.finish(&Effort { threads: self.threads.threads(), proceed: &proceed });
+        let finished = load.finish(&Effort::new(self.threads.threads(), &proceed));
         lines.check()?;
         lines.done.created = finished.map_err(|error| failed(&error))? as u64;
         Ok(())
@@ -151,7 +151,7 @@ impl Put {
             let documents = batch.iter().map(|one| one.document.clone()).collect();
             let interrupt = &lines.interrupt;
             let proceed = || proceed(interrupt);
-            let effort = Effort { threads: self.threads.threads(), proceed: &proceed };
+            let effort = Effort::new(self.threads.threads(), &proceed);
             let added = load.add(Batch { ids, documents, vectors: Vec::new() }, &effort);
             lines.check()?;
             let (number, error) = match added {

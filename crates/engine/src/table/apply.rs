@@ -39,7 +39,7 @@ pub(super) struct Applied {
 /// Who writes, and where to.
 pub(super) struct Writing<'a> {
     pub(super) mapping: &'a Mapping,
-    pub(super) threads: &'a Threads,
+    pub(super) threads: Threads,
     /// `None`: all writes are logged already.
     pub(super) log: Option<&'a Log>,
 }
@@ -161,7 +161,7 @@ impl Writing<'_> {
                 continue;
             };
             let go = &mut |_| ControlFlow::Continue(());
-            let added = head.vectors[field].index.add(all.as_vectors(), None, self.threads, go);
+            let added = head.vectors[field].index.add(all.as_vectors(), None, &self.threads, go);
             added.map_err(|error| NotAdded { field, name: name.to_owned(), error: Arc::new(error) })?;
         }
         Ok(())

@@ -33,14 +33,13 @@ impl Bits {
 
     /// The rows, ascending.
     pub(super) fn rows(&self) -> impl Iterator<Item = u32> {
-        (0..).zip(self.words.iter()).flat_map(|(at, &word)| {
-            let mut left = word;
-            std::iter::from_fn(move || {
-                let bit = (left != 0).then(|| left.trailing_zeros())?;
-                left &= left - 1;
-                Some(64 * at + bit)
-            })
-        })
+        ascending(self.words.iter().copied())
+    }
+
+    /// The rows that are in it and not in `before`, ascending.
+    pub(super) fn since(&self, before: &Bits) -> impl Iterator<Item = u32> {
+        let new = |(at, word): (usize, &u64)| word & !before.words.get(at).unwrap_or(&0);
+        ascending(self.words.iter().enumerate().map(new))
     }
 
     /// Memory that it takes.
@@ -63,6 +62,18 @@ impl Bits {
     }
 }
 
+/// The bits that are set.
+fn ascending(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u32> {
+    (0..).zip(words).flat_map(|(at, word)| {
+        let mut left = word;
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(64 * at + bit)
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +90,10 @@ mod tests {
             prop_assert_eq!(bits.count(), set.len());
             prop_assert!((0..400).all(|row| bits.contains(row) == set.contains(&row)));
             prop_assert!(bits.rows().eq(set.iter().copied()));
+            let mut before = Bits::default();
+            rows.iter().take(rows.len() / 2).for_each(|&row| drop(before.insert(row)));
+            prop_assert!(bits.since(&before).eq(set.iter().copied().filter(|&row| !before.contains(row))));
+            prop_assert_eq!(before.since(&bits).count(), 0);
             let inside = set.last().is_none_or(|&row| (row as usize) < limit);
             prop_assert_eq!(Bits::from_bytes(&bits.to_bytes(), limit).is_some(), inside);
             prop_assert_eq!(Bits::from_bytes(&bits.to_bytes(), 400), Some(bits));

@@ -1,7 +1,8 @@
 //! What filters match in a sealed segment, kept for the next search.
 //!
 //! Which rows a filter matches never changes in a segment, as dead rows are passed over by whoever searches; which vectors
-//! may be results changes as rows die, so that is kept with their number (rows only die). It goes when the
+//! may be results changes as rows die, so that is kept with them, and of what was kept those that died since are taken out:
+//! asking about each row anew takes milliseconds, which one search after each write would wait for. It goes when the
 //! segment goes, and is at most about four bytes for each row, what was used longest ago going first; where memory is short
 //! nothing more is kept. Nothing is evaluated under the lock.
 
@@ -40,7 +41,7 @@ struct Entry {
 
 enum Value {
     Rows(Bits),
-    Vectors { field: usize, deleted: usize, filter: Filter },
+    Vectors { field: usize, dead: Bits, filter: Filter },
 }
 
 impl Filters {
@@ -67,26 +68,30 @@ impl Filters {
         self.keep(filter, rows.bytes(), Value::Rows(rows.clone()));
     }
 
-    /// The vectors of `field` whose rows `filter` matches and that were alive when `deleted` were not; made by `make` if
-    /// they are not known.
+    /// The vectors of `field` whose rows `filter` matches and that are not `dead`. If they are not known, `make` makes them of
+    /// those that are, if there are any: with the rows that were dead then, fewer than now.
     pub(super) fn vectors(
         &self,
         filter: &str,
         field: usize,
-        deleted: usize,
-        (vectors, make): (usize, impl FnOnce() -> Filter),
+        dead: &Bits,
+        make: impl FnOnce(Option<(Bits, Filter)>) -> Filter,
     ) -> Filter {
         let known = self.kept().find(filter, |value| match value {
-            Value::Vectors { field: f, deleted: d, filter } if (*f, *d) == (field, deleted) => {
-                Some(filter.clone())
-            }
+            Value::Vectors { field: f, dead, filter } if *f == field => Some((dead.clone(), filter.clone())),
             _ => None,
         });
-        known.unwrap_or_else(|| {
-            let made = make();
-            self.keep(filter, vectors.div_ceil(8), Value::Vectors { field, deleted, filter: made.clone() });
-            made
-        })
+        // Rows only die: as many are the same.
+        let known = match known {
+            Some((before, filter)) if before.count() == dead.count() => return filter,
+            // Whoever searches began before those died.
+            Some((later, _)) if later.count() > dead.count() => return make(None),
+            known => known,
+        };
+        let made = make(known);
+        let value = Value::Vectors { field, dead: dead.clone(), filter: made.clone() };
+        self.keep(filter, made.bytes() + dead.bytes(), value);
+        made
     }
 
     fn keep(&self, filter: &str, bytes: usize, value: Value) {
@@ -148,9 +153,11 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Admission, MemoryLimit, Purpose};
+    use crate::{Admission, MemoryLimit, Purpose, Threads};
+    use lanewise_index::{Index, Params, Vectors};
     use proptest::prelude::*;
     use std::num::NonZeroUsize;
+    use std::ops::ControlFlow;
 
     fn rows(seed: u32) -> Bits {
         let mut rows = Bits::default();
@@ -176,6 +183,41 @@ mod tests {
                 let kept = filters.kept();
                 prop_assert_eq!(kept.bytes, kept.entries.iter().map(|entry| entry.bytes).sum::<usize>());
                 prop_assert!(kept.bytes <= filters.bytes_max);
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever was known when rows died, and whoever still looks at an older view: the same as asking about each.
+        #[test]
+        fn vectors_are_those_that_match_and_are_alive(
+            steps in prop::collection::vec((prop::collection::vec(0u32..200, 0..20), 0usize..3, 0u32..3), 1..30),
+        ) {
+            let index = Index::new(Params::new(1)).unwrap();
+            let vectors: Vec<f32> = (0..200).map(|row| row as f32).collect();
+            let threads = Threads::new(Some(NonZeroUsize::MIN));
+            index.add(Vectors::F32(&vectors), None, &threads, &mut |_| ControlFlow::Continue(())).unwrap();
+            let (reader, filters) = (index.reader(), Filters::new(1000, None));
+            let mut views = vec![Bits::default()];
+            for (kill, back, seed) in steps {
+                let mut dead = views.last().unwrap().clone();
+                kill.into_iter().for_each(|row| drop(dead.insert(row)));
+                views.push(dead);
+                let dead = &views[views.len().saturating_sub(1 + back)];
+                let matching = rows(seed);
+                let asked = || {
+                    let may = |row| !dead.contains(row) && (seed == 0 || matching.contains(row));
+                    reader.filter(|number| may(number as u32))
+                };
+                let make = |known: Option<(Bits, Filter)>| match known {
+                    Some((before, filter)) => {
+                        let died: Vec<i64> = dead.since(&before).map(i64::from).collect();
+                        reader.filter_without(&filter, &died)
+                    }
+                    None => asked(),
+                };
+                let name = if seed == 0 { String::new() } else { seed.to_string() };
+                prop_assert_eq!(filters.vectors(&name, 0, dead, make), asked());
             }
         }
     }

@@ -78,7 +78,8 @@ impl Deref for Watched {
 }
 
 impl Upkeep {
-    /// Starts the threads: so many builders, each of which may work with `threads`.
+    /// Starts the threads: so many builders, each of which may work with half of `threads`: with all of them no core would
+    /// be free when a search comes.
     ///
     /// # Errors
     /// If the system gives no threads.
@@ -89,7 +90,7 @@ impl Upkeep {
             tick: Condvar::new(),
             done: Condvar::new(),
             over: AtomicBool::new(false),
-            threads,
+            threads: threads.half(),
         });
         let mut upkeep = Upkeep { shared: shared.clone(), threads: Vec::new() };
         for builder in 0..builders.get() {
@@ -207,7 +208,7 @@ impl Shared {
                 let stop = leave.load(Ordering::Acquire) || self.is_over();
                 if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            let effort = Effort { threads: self.threads, proceed: &proceed };
+            let effort = Effort::new(self.threads, &proceed);
             // A mistake of ours is no reason for whoever lets the table go to wait for ever.
             let kept = catch_unwind(AssertUnwindSafe(|| table.keep(flush, &effort)));
             if kept.is_err() {

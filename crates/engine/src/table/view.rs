@@ -186,14 +186,27 @@ impl Part {
         if !dead && rows.is_none() {
             return None;
         }
-        let may = |row: u32| self.is_alive(row) && rows.is_none_or(|(_, rows)| rows.contains(row));
         let reader = self.reader(field);
-        let make = || reader.filter(|number| self.row_of(field, number).is_some_and(may));
+        let asked = || {
+            let may = |row: u32| self.is_alive(row) && rows.is_none_or(|(_, rows)| rows.contains(row));
+            reader.filter(|number| self.row_of(field, number).is_some_and(may))
+        };
         Some(match &self.body {
-            Body::Head(_) => make(),
+            Body::Head(_) => asked(),
             Body::Sealed(sealed) => {
-                let (filter, deleted) = (rows.map_or("", |(filter, _)| filter), self.deleted.count());
-                sealed.filters.vectors(filter, field, deleted, (reader.len(), make))
+                let make = |known: Option<(Bits, Filter)>| {
+                    let known =
+                        known.or_else(|| rows.is_none().then(|| (Bits::default(), reader.filter_of_all())));
+                    let Some((before, filter)) = known else { return asked() };
+                    let numbers: Vec<i64> = self
+                        .deleted
+                        .since(&before)
+                        .filter_map(|row| sealed.rows.number_of(field, row))
+                        .collect();
+                    reader.filter_without(&filter, &numbers)
+                };
+                let filter = rows.map_or("", |(filter, _)| filter);
+                sealed.filters.vectors(filter, field, &self.deleted, make)
             }
         })
     }

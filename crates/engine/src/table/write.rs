@@ -131,8 +131,11 @@ impl Table {
                 checked.into_iter().map(|write| write.and_then(refused)).collect()
             }
         };
-        let writing =
-            Writing { mapping: &self.mapping, threads: &self.resources.threads, log: Some(&self.log) };
+        let writing = Writing {
+            mapping: &self.mapping,
+            threads: self.resources.threads.yielding(),
+            log: Some(&self.log),
+        };
         let Applied { parts, results, last, failed } = writing.apply(self.view().parts.clone(), checked);
         writer.failed = failed;
         self.publish(View { parts });

@@ -109,7 +109,7 @@ fn a_load_that_is_given_up_leaves_nothing() {
     assert_eq!(segments(&memory), 1);
     drop(load);
     assert_eq!((segments(&memory), table.len()), (0, 0));
-    let stop = Effort { proceed: &|| ControlFlow::Break(()), ..effort() };
+    let stop = Effort::new(Threads::new(Some(ONE)), &|| ControlFlow::Break(()));
     let mut load = table.load().unwrap();
     load.add(batch(&["a"]), &effort()).unwrap();
     assert!(load.finish(&stop).is_err());

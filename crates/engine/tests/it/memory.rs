@@ -252,7 +252,7 @@ fn a_merge_that_waits_for_memory_is_stopped_too() {
     let policy = MergePolicy { segments_per_tier: 2, floor_segment: 1, ..MergePolicy::default() };
     let policy = MergePolicy { deletes_allowed: 0.0, ..policy };
     table.write(vec![delete("some-0")]).remove(0).unwrap();
-    let stopped = table.merge_with(&policy, &Effort { threads: Threads::new(Some(ONE)), proceed: &proceed });
+    let stopped = table.merge_with(&policy, &Effort::new(Threads::new(Some(ONE)), &proceed));
     let is_stopped =
         |error: &FlushError| matches!(error, FlushError::Segment { error: SegmentError::Stopped, .. });
     assert!(stopped.as_ref().is_err_and(is_stopped), "{stopped:?}");

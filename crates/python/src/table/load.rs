@@ -50,7 +50,7 @@ pub(super) fn load(
                 // Another thread of this work is looking.
                 _ => ControlFlow::Continue(()),
             };
-            let effort = Effort { threads: table.threads, proceed: &proceed };
+            let effort = Effort::new(table.threads, &proceed);
             let all = || {
                 let mut load = inner.load().map_err(|error| Ended::Load(0, error))?;
                 for first in (0..len).step_by(BATCH) {

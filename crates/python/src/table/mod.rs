@@ -347,7 +347,7 @@ impl Table {
                     // Another thread of this work is looking.
                     Err(_) => ControlFlow::Continue(()),
                 };
-                Ok(work(table, &Effort { threads, proceed: &proceed }))
+                Ok(work(table, &Effort::new(threads, &proceed)))
             })
         })?;
         let raised = watch.into_inner().unwrap_or_else(PoisonError::into_inner).raised;
