@@ -36,7 +36,7 @@ pub enum Dynamic {
 
 /// What a field holds; all but vectors may hold several values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
+#[serde(tag = "type", rename_all = "lowercase", from = "Given")]
 pub enum FieldKind {
     /// One vector.
     Vector(VectorField),
@@ -58,6 +58,38 @@ pub enum FieldKind {
     Boolean,
     /// An object, whose fields are searched by paths (`a.b`) as if they were dynamic.
     Object,
+}
+
+/// As JSON: a variant with no fields between braces refuses all, one without braces would ignore them.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+enum Given {
+    Vector(VectorField),
+    Keyword {},
+    Text {
+        #[serde(default)]
+        analyzer: Analyzer,
+    },
+    Integer {},
+    Float {},
+    Date {},
+    Boolean {},
+    Object {},
+}
+
+impl From<Given> for FieldKind {
+    fn from(given: Given) -> FieldKind {
+        match given {
+            Given::Vector(field) => FieldKind::Vector(field),
+            Given::Keyword {} => FieldKind::Keyword,
+            Given::Text { analyzer } => FieldKind::Text { analyzer },
+            Given::Integer {} => FieldKind::Integer,
+            Given::Float {} => FieldKind::Float,
+            Given::Date {} => FieldKind::Date,
+            Given::Boolean {} => FieldKind::Boolean,
+            Given::Object {} => FieldKind::Object,
+        }
+    }
 }
 
 /// How words are made of a text.

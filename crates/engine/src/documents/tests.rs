@@ -443,3 +443,22 @@ fn whole_numbers_between_large_floats() {
         assert_eq!(found(Range { gte: value(), ..Range::default() }), fits(|o| o.is_ge()), "from {bound}");
     }
 }
+
+/// Whatever the type: what is ignored would be believed to hold.
+#[test]
+fn parameters_that_a_field_does_not_have_are_refused_by_name() {
+    let schema = |field: Value| serde_json::from_value::<Schema>(json!({"fields": {"x": field}}));
+    for kind in ["keyword", "text", "integer", "float", "date", "boolean", "object", "vector"] {
+        let mut field = json!({"type": kind});
+        if kind == "vector" {
+            field["dim"] = json!(2);
+        }
+        let read = schema(field.clone()).unwrap();
+        assert_eq!(serde_json::from_value::<Schema>(serde_json::to_value(&read).unwrap()).unwrap(), read);
+        field["analyser"] = json!("english");
+        let error = schema(field).unwrap_err().to_string();
+        assert!(error.contains("`analyser`"), "{kind}: {error}");
+    }
+    let english = schema(json!({"type": "text", "analyzer": "english"})).unwrap();
+    assert_eq!(english.fields["x"], FieldKind::Text { analyzer: Analyzer::English });
+}
