@@ -228,8 +228,13 @@ impl Load<'_> {
                 return Err(LoadError::Vectors { field: name.to_owned(), vectors, documents });
             }
             dims.push((name, all, params.dim));
-            let checked = readers[field].check(all, &Search::new(1));
-            checked.map_err(|error| wrong(0, WriteError::Vector { field: name.to_owned(), error }))?;
+            let check = |vectors: Vectors<'_>| readers[field].check(vectors, &Search::new(1));
+            if let Err(error) = check(all) {
+                let of = |number: usize| check(all.slice(params.dim, number..number + 1)).err();
+                let first = (0..documents).find_map(|number| Some((number, of(number)?)));
+                let (number, error) = first.unwrap_or((0, error));
+                return Err(wrong(number, WriteError::Vector { field: name.to_owned(), error }));
+            }
         }
         let mut parsed = Vec::with_capacity(documents);
         for (number, (id, document)) in ids.iter().zip(&batch.documents).enumerate() {

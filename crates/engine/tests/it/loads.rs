@@ -82,6 +82,9 @@ fn what_is_wrong_with_a_batch_is_named_and_nothing_of_it_taken() {
     assert!(wrong(&mut load, field).contains("names no such vector field"));
     let nan = Batch { vectors: vec![("v", Vectors::F32(&[f32::NAN, 1.0]))], ..batch(&["a"]) };
     assert!(wrong(&mut load, nan).contains("field \"v\": vector 0 has NaN"));
+    let some = [1.0, 2.0, 3.0, 4.0, 5.0, f32::INFINITY];
+    let third = Batch { vectors: vec![("w", Vectors::F32(&some))], ..batch(&["a", "b", "c"]) };
+    assert!(wrong(&mut load, third).starts_with("document 2: field \"w\": vector 0 has inf"));
     assert_eq!(wrong(&mut load, batch(&["a", ""])), "document 1: id \"\": give 1 to 512 bytes");
     let mut twice = Batch { vectors: vec![("v", Vectors::F32(&few))], ..batch(&["a"]) };
     twice.documents[0].insert("v".to_owned(), json!([1, 2]));
