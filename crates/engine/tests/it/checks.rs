@@ -1,9 +1,9 @@
 //! Checks and repairs: what is whole stays as it is, one flipped bit loses nothing, worse damage loses what is named.
 
-use crate::check::{IDS, Model, compare, files, history, put, resources, schema};
+use crate::check::{IDS, Model, compare, files, history, object, put, resources, schema};
 use lanewise_engine::Threads;
 use lanewise_engine::table::{
-    CheckError, Effect, Finding, Repair, RepairError, Report, Severity, Table, check, repair,
+    Batch, CheckError, Effect, Effort, Finding, Repair, RepairError, Report, Severity, Table, check, repair,
 };
 use lanewise_storage::blob::{Blob, BlobWriter};
 use lanewise_storage::log::{Log, replay};
@@ -302,6 +302,32 @@ fn an_open_table_is_not_checked_and_nothing_is_no_table() {
     assert!(matches!(check(&storage, &mut |_, _| ControlFlow::Break(())), Err(CheckError::Stopped)));
     let nothing: Arc<dyn Storage> = Arc::new(Memory::new());
     assert!(matches!(check(&nothing, &mut go_on), Err(CheckError::NoTable)));
+}
+
+/// What a load replaced within itself has its number: without the bitmap the last of them counts.
+#[test]
+fn what_a_load_replaced_itself_does_not_come_back_with_a_damaged_bitmap() {
+    let memory = Memory::new();
+    let table = Table::create(Arc::new(memory.clone()), schema(), resources()).unwrap();
+    let effort = Effort::of(resources().threads);
+    let mut load = table.load().unwrap();
+    for (n, ids) in [["a", "b", "a"], ["b", "c", "a"]].into_iter().enumerate() {
+        let ids = ids.map(str::to_owned).to_vec();
+        let documents = (0..3).map(|at| object(json!({"n": 3 * n + at}))).collect();
+        load.add(Batch { ids: Some(ids), documents, vectors: Vec::new() }, &effort).unwrap();
+    }
+    assert_eq!(load.finish(&effort).unwrap(), 3);
+    drop(table);
+    let files = all(&memory);
+    let of_bitmap = |(path, _): &&(PathBuf, Vec<u8>)| path.to_string_lossy().contains("/deleted-");
+    let (path, bytes) = files.iter().find(of_bitmap).expect("rows are dead");
+    let other: Vec<u8> = bytes.iter().map(|byte| byte ^ 0x5a).collect();
+    let damaged = with(&memory, path, Some(&other));
+    repaired(&damaged, false).unwrap();
+    let table = Table::open(Arc::new(damaged), resources()).unwrap();
+    let n = |id: &str| serde_json::from_slice::<Value>(&table.get(id).unwrap().unwrap().source).unwrap();
+    assert_eq!(table.len(), 3);
+    assert_eq!([n("a"), n("b"), n("c")], [json!({"n": 5}), json!({"n": 3}), json!({"n": 4})]);
 }
 
 /// Changes a few bytes, or cuts or doubles a part.

@@ -246,11 +246,21 @@ impl Kept {
         }
     }
 
-    /// Of a segment that is written anew the live rows by id, once: its own table of them may be wrong.
+    /// Of a segment that is written anew the live rows by id, once: its own table of them may be wrong. So of one whose
+    /// dead rows are unknown: what was replaced within a load may be among them.
     fn settle_anew(&mut self, listed: &Listed, report: &mut Report) -> Option<HashMap<String, u32>> {
-        let Kept::Anew { salvage, bits } = self else { return None };
-        let rows = &salvage.rows;
-        let mut live: Vec<u32> = salvage.usable(bits).collect();
+        let (rows, bits, mut live): (_, _, Vec<u32>) = match self {
+            Kept::Anew { salvage, bits } => {
+                let live = salvage.usable(bits).collect();
+                (&salvage.rows, bits, live)
+            }
+            Kept::Whole { sealed, bits, rewrite: true } => {
+                let live = (0..sealed.rows.len() as u32).filter(|&row| !bits.contains(row)).collect();
+                (&sealed.rows, bits, live)
+            }
+            _ => return None,
+        };
+        // Of rows with one number, those of a load, the last counts.
         live.sort_by_key(|&row| rows.seq(row));
         let mut ids = HashMap::new();
         for row in live {
