@@ -56,6 +56,34 @@ fn seqs_of(table: &Table) -> Vec<Option<u64>> {
     (0..crate::check::IDS).map(|i| table.get(&format!("d{i}")).unwrap().map(|found| found.seq)).collect()
 }
 
+/// What is in the log and not in a segment comes along without room on the table's disk, whichever call meets its end.
+#[test]
+fn a_snapshot_is_made_of_a_table_whose_disk_is_full() {
+    for after in 0..25 {
+        let faulty = Faulty::new(Arc::new(Memory::new()));
+        let table = Table::create(Arc::new(faulty.clone()), schema(), resources()).unwrap();
+        let (mut random, mut model) = (Rng::with_seed(after), Model::new());
+        for step in 0..40 {
+            table.write(vec![random_write(&mut random, &mut model)]).remove(0).unwrap();
+            if step == 20 {
+                table.flush().unwrap();
+            }
+        }
+        faulty.fail(&Call::WRITES, after, false, Failure::Full);
+        assert!(after > 0 || table.flush().is_err(), "or this test is of nothing");
+        let (target, seqs) = (Memory::new(), seqs_of(&table));
+        let made = table.snapshot(&repository(&target), "a", 0, &mut go_on);
+        assert!(made.is_ok(), "full after {after} calls: {made:?}");
+        assert_eq!(wrong(&repository(&target), "a", &model, &seqs), None, "full after {after} calls");
+        // The table goes on where it was.
+        faulty.heal();
+        assert_eq!(differs(&table, &model), None);
+        table.write(vec![random_write(&mut random, &mut model)]).remove(0).unwrap();
+        table.flush().unwrap();
+        assert_eq!(differs(&table, &model), None);
+    }
+}
+
 #[test]
 fn what_is_restored_is_what_the_table_was() {
     for seed in 0..8 {

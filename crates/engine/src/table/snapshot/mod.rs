@@ -23,6 +23,7 @@ use super::view::{Body, Part};
 use contents::{Contents, File, Stored};
 use copy::{Copying, end_of};
 use lanewise_storage::blob::BlobError;
+use lanewise_storage::log::AppendError;
 use lanewise_storage::manifest::{self, ReadError, ReplaceError};
 use lanewise_storage::{Bytes, Held, Kind, Memory, Storage};
 use serde::Serialize;
@@ -153,7 +154,8 @@ impl Table {
         if repository.exists(name)? {
             return Err(SnapshotError::Exists { name: name.to_owned() });
         }
-        self.flush()?;
+        // What cannot be sealed on a full disk, say, is sealed for the snapshot alone.
+        self.flush().or_else(unless_the_disks)?;
         let (frozen, last, identity) = self.frozen()?;
         let mut contents = Contents::new(self.schema().clone(), (*self.settings()).clone(), created_ms, last);
         let made = repository.write(name, &mut contents, &frozen, identity, progress);
@@ -168,14 +170,24 @@ impl Table {
     fn frozen(&self) -> Result<(Vec<Frozen>, u64, u64), SnapshotError> {
         // No merge removes files meanwhile.
         let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (view, last, identity) = {
-            let mut writer = self.writer();
-            // Nobody adds to what was the head until now.
-            self.freeze_as(&mut writer)?;
-            (self.view(), self.log.last(), writer.state.identity)
+        let mut writer = self.writer();
+        let (last, identity) = (self.log.last(), writer.state.identity);
+        // Nobody adds to what was the head until now, nor while the writer is held where there can be no new head.
+        let held = match self.freeze_as(&mut writer) {
+            Ok(_) => {
+                drop(writer);
+                None
+            }
+            Err(error) => {
+                unless_the_disks(error)?;
+                Some(writer)
+            }
         };
+        let view = self.view();
         let frozen = view.parts.iter().filter(|part| part.live() > 0).map(|part| self.open_files(part));
-        Ok((frozen.collect::<Result<_, _>>()?, last, identity))
+        let frozen = frozen.collect::<Result<_, _>>()?;
+        drop(held);
+        Ok((frozen, last, identity))
     }
 
     fn open_files(&self, part: &Part) -> Result<Frozen, SnapshotError> {
@@ -202,6 +214,17 @@ impl Table {
             files.push((name.to_owned(), storage.open(&path).map_err(at(&path))?));
         }
         Ok(Frozen { segment, live: part.live() as u64, files, deleted: part.deleted.clone() })
+    }
+}
+
+/// Passes over what may come of the table's own disk, which a snapshot does not write to.
+fn unless_the_disks(error: FlushError) -> Result<(), FlushError> {
+    match error {
+        FlushError::Log(AppendError::Refused(_))
+        | FlushError::Segment { error: SegmentError::Io { .. } | SegmentError::Documents(_), .. }
+        | FlushError::Manifest(ReplaceError::Kept(_))
+        | FlushError::OldLog(_) => Ok(()),
+        error => Err(error),
     }
 }
 
