@@ -228,6 +228,13 @@ impl Admission {
         Ok(Admitted { admission: self.clone(), purpose, bytes })
     }
 
+    /// Whether there is room for `bytes`, as things are now.
+    pub(crate) fn has_room(&self, purpose: Purpose, bytes: u64) -> bool {
+        let limit = self.limit();
+        let total = self.total.load(Ordering::Relaxed);
+        total.checked_add(bytes).is_some_and(|total| total <= limit - purpose.kept(limit))
+    }
+
     /// No memory yet.
     pub fn nothing(self: &Arc<Self>, purpose: Purpose) -> Admitted {
         Admitted { admission: self.clone(), purpose, bytes: 0 }

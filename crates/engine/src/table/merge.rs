@@ -14,7 +14,7 @@ use super::rows::Written;
 use super::seal::FlushError;
 use super::segment::{self, Sealed, SegmentError, SegmentId, folder};
 use super::table::Table;
-use super::view::{Body, Part};
+use super::view::{Body, Part, View};
 use crate::Purpose;
 use lanewise_index::{AddError, Executor, Index, OwnedVectors};
 use std::sync::{Arc, PoisonError};
@@ -30,11 +30,19 @@ fn is_kept(first: &Part) -> bool {
     first.deleted.count() * KEPT_SHARE <= first.rows()
 }
 
+/// The parts that are merged, the one with the most live rows first.
+fn sources<'a>(view: &'a View, chosen: &[SegmentId]) -> Vec<&'a Part> {
+    let mut sources: Vec<&Part> = view.parts.iter().filter(|part| chosen.contains(&part.segment)).collect();
+    sources.sort_by_key(|part| std::cmp::Reverse(part.live()));
+    sources
+}
+
 impl Table {
-    /// Merges once, if the policy asks for it: the new segment and those it replaces. Sealed segments only.
+    /// Merges once, if the policy asks for it: the new segment and those it replaces. Sealed segments only. If there is no
+    /// memory for the best merge, it is the best of those for which there is.
     ///
     /// # Errors
-    /// What failed; all documents are where they were.
+    /// If a setting of the policy is out of range, and what failed; all documents are where they were.
     pub fn merge(&self, policy: &MergePolicy) -> Result<Option<(SegmentId, Vec<SegmentId>)>, FlushError> {
         self.merge_with(policy, &Effort::of(self.resources.threads))
     }
@@ -48,10 +56,27 @@ impl Table {
         policy: &MergePolicy,
         effort: &Effort<'_>,
     ) -> Result<Option<(SegmentId, Vec<SegmentId>)>, FlushError> {
+        policy.check()?;
         let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
         let candidates = self.candidates();
         let Some(chosen) = policy.choose(&candidates) else { return Ok(None) };
-        Ok(Some((self.merge_these(&chosen, effort)?, chosen)))
+        let (merged, chosen) = match self.merge_these(&chosen, effort) {
+            Err(FlushError::Refused(refusal)) => {
+                // The best may never fit: no reason to leave the others.
+                let fits = |chosen: &[SegmentId]| self.merge_fits(chosen, effort);
+                let fitting = policy.choose_where(&candidates, fits).ok_or(refusal)?;
+                (self.merge_these(&fitting, effort), fitting)
+            }
+            merged => (merged, chosen),
+        };
+        Ok(Some((merged?, chosen)))
+    }
+
+    /// Whether there is memory for a merge now.
+    fn merge_fits(&self, chosen: &[SegmentId], effort: &Effort<'_>) -> bool {
+        let view = self.view();
+        let need = self.merge_need(&sources(&view, chosen), effort);
+        need.is_ok_and(|bytes| self.resources.admission.has_room(Purpose::Merge, bytes))
     }
 
     /// Seals the head, then merges until there are at most `segments` (at least 1), and none has dead rows if it is 1;
@@ -119,9 +144,7 @@ impl Table {
 
     fn merge_these(&self, chosen: &[SegmentId], effort: &Effort<'_>) -> Result<SegmentId, FlushError> {
         let view = self.view();
-        let mut sources: Vec<&Part> =
-            view.parts.iter().filter(|part| chosen.contains(&part.segment)).collect();
-        sources.sort_by_key(|part| std::cmp::Reverse(part.live()));
+        let sources = sources(&view, chosen);
         let segment = self.new_segment();
         if sources.iter().all(|part| part.live() == 0) {
             self.replace(segment, None, &sources)?;

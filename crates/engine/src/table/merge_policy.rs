@@ -57,6 +57,15 @@ impl Candidate {
 impl MergePolicy {
     /// Segments that should be one, two or more, or one that would lose its dead rows; `None`: all is well.
     pub fn choose(&self, segments: &[Candidate]) -> Option<Vec<SegmentId>> {
+        self.choose_where(segments, |_| true)
+    }
+
+    /// As [`choose`](Self::choose), of what `fits`: the best is asked about first.
+    pub fn choose_where(
+        &self,
+        segments: &[Candidate],
+        fits: impl Fn(&[SegmentId]) -> bool,
+    ) -> Option<Vec<SegmentId>> {
         let at_once = self.max_merge_at_once.max(2);
         let mut sorted = segments.to_vec();
         sorted.sort_by_key(|one| (std::cmp::Reverse(one.live_bytes()), one.segment));
@@ -82,10 +91,12 @@ impl MergePolicy {
             }
             let gains =
                 taken.len() > 1 || taken.iter().any(|one| too_dead && 1.0 - one.live > self.deletes_allowed);
-            gains.then(|| (self.score(&taken, at_once), taken))
+            let segments = || taken.iter().map(|one| one.segment).collect::<Vec<_>>();
+            gains.then(|| (self.score(&taken, at_once), segments()))
         });
-        let best = merges.min_by(|a, b| a.0.total_cmp(&b.0))?.1;
-        Some(best.into_iter().map(|one| one.segment).collect())
+        let mut merges: Vec<_> = merges.collect();
+        merges.sort_by(|a, b| a.0.total_cmp(&b.0));
+        merges.into_iter().map(|(_, segments)| segments).find(|segments| fits(segments))
     }
 
     /// How many segments the tiers hold.

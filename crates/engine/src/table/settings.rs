@@ -88,24 +88,30 @@ impl Settings {
                 (100..=year).contains(flush_after_ms),
                 "100 or more, a year at most",
             ),
-            (
-                "segments_per_tier",
-                &(merge.segments_per_tier as u64),
-                merge.segments_per_tier >= 2,
-                "2 or more",
-            ),
-            (
-                "max_merge_at_once",
-                &(merge.max_merge_at_once as u64),
-                merge.max_merge_at_once >= 2,
-                "2 or more",
-            ),
         ];
         if let Some((argument, given, _, expected)) = checks.into_iter().find(|(_, _, fine, _)| !fine) {
             return Err(SettingsError { argument, given: given.to_string(), expected });
         }
-        if !(0.0..=1.0).contains(&merge.deletes_allowed) {
-            let given = merge.deletes_allowed.to_string();
+        merge.check()
+    }
+}
+
+impl MergePolicy {
+    /// Checks ranges.
+    ///
+    /// # Errors
+    /// What is out of range.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let MergePolicy { segments_per_tier, max_merge_at_once, deletes_allowed, .. } = self;
+        for (argument, given) in
+            [("segments_per_tier", segments_per_tier), ("max_merge_at_once", max_merge_at_once)]
+        {
+            if *given < 2 {
+                return Err(SettingsError { argument, given: given.to_string(), expected: "2 or more" });
+            }
+        }
+        if !(0.0..=1.0).contains(deletes_allowed) {
+            let given = deletes_allowed.to_string();
             return Err(SettingsError { argument: "deletes_allowed", given, expected: "0 to 1" });
         }
         Ok(())

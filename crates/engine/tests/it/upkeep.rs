@@ -74,6 +74,22 @@ fn heads_are_sealed_and_segments_merged_while_a_table_serves() {
 }
 
 #[test]
+fn a_merge_by_settings_that_make_no_sense_is_refused() {
+    let table = Table::create(Arc::new(Memory::new()), schema(), resources()).unwrap();
+    let usual = MergePolicy::default;
+    for (policy, what) in [
+        (MergePolicy { segments_per_tier: 1, ..usual() }, "segments_per_tier=1: give 2 or more"),
+        (MergePolicy { max_merge_at_once: 0, ..usual() }, "max_merge_at_once=0: give 2 or more"),
+        (MergePolicy { deletes_allowed: -0.5, ..usual() }, "deletes_allowed=-0.5: give 0 to 1"),
+    ] {
+        assert_eq!(table.merge(&policy).unwrap_err().to_string(), what);
+        let settings = Settings { merge: policy, ..Settings::default() };
+        assert_eq!(table.set_settings(settings).unwrap_err().to_string(), what);
+    }
+    assert_eq!(table.merge(&usual()).unwrap(), None);
+}
+
+#[test]
 fn a_large_head_is_sealed_and_one_that_is_mostly_dead() {
     let table = Table::create(Arc::new(Memory::new()), schema(), resources()).unwrap();
     let usual = Settings::default();
