@@ -36,12 +36,17 @@ pub(crate) fn enter<C: 'static>(of: &C) -> Inside {
     Inside
 }
 
+/// Whether this thread is inside of `of`.
+pub(crate) fn is_inside<C: 'static>(of: &C) -> bool {
+    INSIDE.with_borrow(|all| all.contains(&place(of)))
+}
+
 /// Runs `work`, which changes `of` or waits for changes to end. Call without the GIL.
 pub(crate) fn change<C: 'static, T>(
     of: &C,
     work: impl FnOnce(&C) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    if INSIDE.with_borrow(|all| all.contains(&place(of))) {
+    if is_inside(of) {
         return Err(Failure::Reentered);
     }
     let _inside = enter(of);

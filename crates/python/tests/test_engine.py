@@ -2,6 +2,7 @@
 
 import copy
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -338,3 +339,49 @@ print(count() == before)
     )
     assert said == "True\n"
     assert os.listdir(tmp_path / "e" / "tables") == ["t"]
+
+
+def test_a_call_on_a_table_that_is_dropped_meanwhile_says_so(tmp_path: Path) -> None:
+    failures: list[BaseException] = []
+    with Engine(tmp_path / "e") as engine:
+        for _ in range(20):
+            table = engine.create("t", SCHEMA)
+
+            def work(table: Table = table) -> None:
+                try:
+                    for n in range(1000):
+                        table.put({"id": n, "v": X[0]})
+                        table.flush()
+                except lanewise.TableMissingError:
+                    return
+                except BaseException as error:
+                    failures.append(error)
+
+            threads = [threading.Thread(target=work) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            while not failures and len(table) < 3:
+                pass
+            engine.drop("t")
+            for thread in threads:
+                thread.join()
+    assert not failures, failures
+
+
+def test_a_tables_folder_is_no_engines(tmp_path: Path) -> None:
+    Table.create(tmp_path / "t", SCHEMA).close()
+    with pytest.raises(ArgumentError, match=r"is a table.*Table\.open\(\)") as raised:
+        Engine(tmp_path / "t")
+    assert raised.value.argument == "folder"
+    with Engine(tmp_path / "e") as engine:
+        engine.create("gone", SCHEMA)
+    shutil.rmtree(tmp_path / "e" / "tables" / "gone")
+    with Engine(tmp_path / "e") as engine:
+        engine.create("gone", SCHEMA)
+        engine.create("b", SCHEMA).close()
+    with Engine(tmp_path / "e") as engine:
+        shutil.rmtree(tmp_path / "e" / "tables" / "gone")
+        with pytest.raises(lanewise.TableMissingError):
+            engine["gone"]
+        assert engine.names() == ["b"]
+        assert len(engine.create("gone", SCHEMA)) == 0

@@ -62,3 +62,74 @@ with lanewise.Engine(sys.argv[1]) as engine:
         tmp_path / "e",
     )
     assert said == "[1, True, True] 200000 199999.0\n"
+
+
+# A head whose graph takes a while to build anew.
+UNSEALED = """
+import os, signal, sys, time, numpy as np, lanewise
+x = np.random.default_rng(0).normal(size=(30_000, 64)).astype(np.float32)
+def spent(call):
+    start = time.monotonic()
+    try:
+        done = call()
+    except KeyboardInterrupt:
+        done = "interrupted"
+    return time.monotonic() - start, done
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+"""
+
+
+def test_interrupting_an_opening_ends_it_and_loses_nothing(python: Python, tmp_path: Path) -> None:
+    said = python(
+        f"""
+{UNSEALED}
+if os.fork() == 0:
+    table = lanewise.Table.create(sys.argv[1], {{"v": lanewise.vector(64)}})
+    table.put_many(None, ids=range(len(x)), vectors={{"v": x}})
+    os._exit(0)
+os.wait()
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+stopped, done = spent(lambda: lanewise.Table.open(sys.argv[1]))
+whole, table = spent(lambda: lanewise.Table.open(sys.argv[1]))
+print(done, stopped < whole / 2, len(table))
+table.close()
+quick, table = spent(lambda: lanewise.Table.open(sys.argv[1]))
+print(quick < whole / 4, [one.sealed for one in table.segments() if one.documents])
+""",
+        tmp_path / "t",
+    )
+    assert said == "interrupted True 30000\nTrue [True]\n"
+
+
+def test_interrupting_an_engines_opening_and_closing(python: Python, tmp_path: Path) -> None:
+    said = python(
+        f"""
+{UNSEALED}
+if os.fork() == 0:
+    table = lanewise.Engine(sys.argv[1]).create("t", {{"v": lanewise.vector(64, code="i8")}})
+    table.put_many(None, ids=range(len(x)), vectors={{"v": x}})
+    os._exit(0)
+os.wait()
+with lanewise.Engine(sys.argv[1]) as engine:
+    said = []
+    def handler(*_):
+        try:
+            engine["t"]
+        except lanewise.Error as error:
+            said.append("in the middle" in str(error))
+            raise KeyboardInterrupt
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    print(spent(lambda: engine["t"])[1], said)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    print(len(engine["t"]))
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    spent(engine.close)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print(engine.closed)
+with lanewise.Engine(sys.argv[1]) as engine:
+    print(len(engine["t"]))
+""",
+        tmp_path / "e",
+    )
+    assert said == "interrupted [True]\n30000\nTrue\n30000\n"

@@ -112,7 +112,7 @@ pub(crate) fn of_engine(error: EngineError) -> ApiError {
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "corrupt_index_exception", reason)
                 .with("index", name)
         }
-        EngineError::Open { .. } | EngineError::Io { .. } | EngineError::Locked => {
+        EngineError::Open { .. } | EngineError::Io { .. } | EngineError::Locked | EngineError::IsTable => {
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "exception", reason)
         }
     }

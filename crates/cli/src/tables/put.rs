@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 /// Documents of a batch, and bytes of its lines.
 const BATCH: usize = 1024;
 const BATCH_BYTES: usize = 16 << 20;
+/// What some programs put before all text in UTF-8 (a byte order mark).
+const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Lines that are named; all are counted.
 const NAMED: usize = 20;
 
@@ -199,6 +201,10 @@ impl Put {
                 }
             }
         }
+        let interrupt = &lines.interrupt;
+        let effort = Effort { threads: self.threads.threads(), proceed: &|| proceed(interrupt) };
+        // Not sealed, the table takes longer to open, and that is all.
+        let _ = table.close(&effort);
         Ok(())
     }
 }
@@ -272,11 +278,13 @@ impl Lines {
             bytes += read;
             self.bar.inc(read as u64);
             self.done.lines += 1;
-            if line.trim_ascii().is_empty() {
+            let marked = if self.done.lines == 1 { line.strip_prefix(MARK) } else { None };
+            let line = marked.unwrap_or(&line).trim_ascii();
+            if line.is_empty() {
                 continue;
             }
             let number = self.done.lines;
-            match document(&line, self.keeps_id) {
+            match document(line, self.keeps_id) {
                 Ok((id, document)) => batch.push(Read { line: number, id, document }),
                 Err(what) => self.refuse(number, what)?,
             }
@@ -287,8 +295,7 @@ impl Lines {
 
 /// The document in a line, and its id.
 fn document(line: &[u8], keeps_id: bool) -> Result<(Option<String>, Map<String, Value>), String> {
-    let mut document: Map<String, Value> =
-        serde_json::from_slice(line.trim_ascii()).map_err(|error| error.to_string())?;
+    let mut document: Map<String, Value> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let id = if keeps_id { document.get("id").cloned() } else { document.remove("id") };
     match id {
         None | Some(Value::Null) => Ok((None, document)),

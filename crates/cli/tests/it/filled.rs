@@ -156,6 +156,32 @@ fn a_bad_line_loses_no_other_unless_strict() {
     }
 }
 
+/// Some programs begin a file with a byte order mark.
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_document() {
+    let folder = made();
+    lines(&folder, "a.ndjson", &[format!("\u{feff}{}", document(1)), document(2)]);
+    assert!(folder.run("table put t a.ndjson").ok().out.contains("2 documents put"));
+    // Elsewhere it is none.
+    lines(&folder, "b.ndjson", &[document(3), format!("\u{feff}{}", document(4))]);
+    folder.run("table put t b.ndjson").error(1, &["line 2"]);
+    assert_eq!(info(&folder)["documents"], 3);
+}
+
+/// What was written and not sealed would have its graph built anew by the next who opens the table.
+#[test]
+fn many_documents_are_sealed_at_the_end() {
+    let folder = made();
+    lines(&folder, "a.ndjson", &[document(0)]);
+    folder.run("table put t a.ndjson").ok();
+    lines(&folder, "b.ndjson", &(1..5000).map(document).collect::<Vec<_>>());
+    folder.run("table put t b.ndjson").ok();
+    let said = info(&folder);
+    let segments = said["segments"].as_array().unwrap();
+    assert_eq!(segments.last().unwrap()["documents"], 0, "{said}");
+    assert_eq!(said["documents"], 5000);
+}
+
 #[test]
 fn what_is_wrong_is_named() {
     let folder = made();

@@ -62,6 +62,12 @@ impl Catalog {
         Sub::new(self.storage.clone(), &Path::new(TABLES).join(name))
     }
 
+    /// Whether there is no folder of this name, which somebody may have removed by hand.
+    pub(super) fn is_gone(&self, name: &str) -> bool {
+        let listed = self.storage.list(&Path::new(TABLES).join(name));
+        listed.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Makes a table in a folder of its own, which gets its name when the table is whole, durably.
     pub(super) fn create<T>(
         &self,

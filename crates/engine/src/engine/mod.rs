@@ -12,7 +12,7 @@ mod slot;
 
 use crate::Admission;
 use crate::documents::Schema;
-use crate::table::{OpenError, Resources, Table, Upkeep, Watched};
+use crate::table::{Effort, OpenError, Resources, Table, Upkeep, Watched};
 use arc_swap::ArcSwap;
 use catalog::{Catalog, NotMade};
 use lanewise_storage::{Disk, Storage, Sub};
@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -96,6 +97,8 @@ pub enum TableState {
 pub enum EngineError {
     #[error("the folder is in use by another process, or another engine of this one")]
     Locked,
+    #[error("this folder is a table, not a folder of tables: open it with Table.open (Rust: Table::open)")]
+    IsTable,
     #[error("{what}: {error}")]
     Io { what: &'static str, error: io::Error },
     #[error("table name {name:?}: {what}")]
@@ -117,12 +120,15 @@ impl Engine {
     /// the threads that look after open tables.
     ///
     /// # Errors
-    /// If another engine has the folder open, or the system fails.
+    /// If another engine has the folder open, it is a table, or the system fails.
     pub fn open(
         storage: Arc<dyn Storage>,
         resources: Resources,
         limits: Limits,
     ) -> Result<Engine, EngineError> {
+        if Table::is_in(&*storage) {
+            return Err(EngineError::IsTable);
+        }
         let opened = Catalog::open(storage).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => EngineError::Locked,
             _ => EngineError::Io { what: "the folder of tables cannot be read", error },
@@ -163,7 +169,8 @@ impl Engine {
         // Whoever asks for the table meanwhile waits until it is there, or not.
         let slot = Arc::new(Slot::new(Stage::Gone));
         let mut stage = slot.stage();
-        if !self.enlist(name, &slot) {
+        // The name is free, too, if somebody has removed the folder by hand.
+        if !self.enlist(name, &slot) && !(self.strike_if_gone(name) && self.enlist(name, &slot)) {
             return Err(EngineError::Exists { name: name.to_owned() });
         }
         let made = self.catalog.create(name, |files| Table::create(files, schema, self.resources.clone()));
@@ -196,12 +203,54 @@ impl Engine {
     /// If there is no such table, it is damaged (then it is put aside), or the system fails (then it is tried again when
     /// somebody asks again).
     pub fn table(&self, name: &str) -> Result<Arc<Watched>, EngineError> {
-        let slot = self.slot(name)?;
+        self.table_with(name, &|| ControlFlow::Continue(()))
+    }
+
+    /// As [`table`](Self::table), asking `proceed` on this thread at times whether to go on with opening it, or with
+    /// waiting for who does. It is not asked if the table is open.
+    ///
+    /// # Errors
+    /// As [`table`](Self::table), and [`OpenError::Stopped`]: the table can be asked for again.
+    pub fn table_with(
+        &self,
+        name: &str,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Arc<Watched>, EngineError> {
+        self.asked(name, &self.slot(name)?, proceed)
+    }
+
+    fn asked(
+        &self,
+        name: &str,
+        slot: &Arc<Slot>,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Arc<Watched>, EngineError> {
         // Relaxed: an order for eviction.
         match slot.table(self.now.load(Ordering::Relaxed)) {
             Some(table) => Ok(table),
-            None => self.open_table(name, &slot, false),
+            None => self.open_table(name, slot, false, proceed),
         }
+    }
+
+    /// Runs `work` on the table of this name, which is opened as by [`table_with`](Self::table_with).
+    ///
+    /// # Errors
+    /// As [`table_with`](Self::table_with); [`EngineError::Missing`] also if the table was dropped meanwhile, whatever came
+    /// of the work.
+    pub fn on<R>(
+        &self,
+        name: &str,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+        work: impl FnOnce(&Table) -> R,
+    ) -> Result<R, EngineError> {
+        let slot = self.slot(name)?;
+        let table = self.asked(name, &slot, proceed)?;
+        let done = work(&table);
+        // Whoever drops a table takes it from its slot before anything else.
+        if !slot.has(&table) && matches!(*slot.stage(), Stage::Gone) {
+            return Err(EngineError::Missing { name: name.to_owned() });
+        }
+        Ok(done)
     }
 
     /// As [`table`](Self::table), and tries again what was put aside: for when somebody has mended it.
@@ -209,11 +258,30 @@ impl Engine {
     /// # Errors
     /// As [`table`](Self::table).
     pub fn retry(&self, name: &str) -> Result<Arc<Watched>, EngineError> {
-        self.open_table(name, &self.slot(name)?, true)
+        self.retry_with(name, &|| ControlFlow::Continue(()))
     }
 
-    fn open_table(&self, name: &str, slot: &Arc<Slot>, again: bool) -> Result<Arc<Watched>, EngineError> {
-        let mut stage = slot.stage();
+    /// As [`retry`](Self::retry), asking `proceed` as [`table_with`](Self::table_with) does.
+    ///
+    /// # Errors
+    /// As [`table_with`](Self::table_with).
+    pub fn retry_with(
+        &self,
+        name: &str,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Arc<Watched>, EngineError> {
+        self.open_table(name, &self.slot(name)?, true, proceed)
+    }
+
+    fn open_table(
+        &self,
+        name: &str,
+        slot: &Arc<Slot>,
+        again: bool,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Arc<Watched>, EngineError> {
+        let failed = |error| EngineError::Open { name: name.to_owned(), error: Box::new(error) };
+        let mut stage = slot.stage_while(proceed).ok_or_else(|| failed(OpenError::Stopped))?;
         match &*stage {
             Stage::Gone => return Err(EngineError::Missing { name: name.to_owned() }),
             Stage::Damaged(why) if !again => {
@@ -230,7 +298,7 @@ impl Engine {
             files.map_err(|error| EngineError::Io { what: "the table's folder cannot be had", error })?;
         let files = Arc::new(files);
         let opened = loop {
-            match Table::open(files.clone(), self.resources.clone()) {
+            match Table::open_with(files.clone(), self.resources.clone(), proceed) {
                 // There is room once another is closed, perhaps.
                 Err(error) if quarantine::is_for_memory(&error) && self.close_oldest() => {}
                 opened => break opened,
@@ -244,9 +312,12 @@ impl Engine {
                 self.evict();
                 Ok(table)
             }
-            Err(error) if quarantine::may_pass(&error) => {
-                Err(EngineError::Open { name: name.to_owned(), error: Box::new(error) })
+            Err(_) if self.catalog.is_gone(name) => {
+                slot.set(&mut stage, Stage::Gone, None);
+                self.strike(name, slot);
+                Err(EngineError::Missing { name: name.to_owned() })
             }
+            Err(error) if quarantine::may_pass(&error) => Err(failed(error)),
             Err(error) => {
                 let why: Arc<str> = error.to_string().into();
                 slot.set(&mut stage, Stage::Damaged(why.clone()), None);
@@ -263,36 +334,57 @@ impl Engine {
     pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
         let slot = self.slot(name)?;
         let mut stage = slot.stage();
-        let closed = |error| EngineError::Io { what: "the table was not dropped", error };
-        let dropped = match &*stage {
-            Stage::Gone => return Err(EngineError::Missing { name: name.to_owned() }),
-            Stage::Open(files) => self.catalog.drop(files),
-            Stage::Closed | Stage::Damaged(_) => {
-                self.catalog.drop(&self.catalog.files(name).map_err(closed)?)
+        let missing = || EngineError::Missing { name: name.to_owned() };
+        let kept = |error| EngineError::Io { what: "the table was not dropped", error };
+        let files = match &*stage {
+            Stage::Gone => return Err(missing()),
+            Stage::Open(files) => files.clone(),
+            Stage::Closed | Stage::Damaged(_) => Arc::new(self.catalog.files(name).map_err(kept)?),
+        };
+        // Before its files go: what fails for want of them is known to have failed for this (`on`).
+        let table = slot.take();
+        let dropped = match self.catalog.drop(&files) {
+            Ok(()) => Ok(()),
+            Err((_, true)) if self.catalog.is_gone(name) => Err(missing()),
+            Err((error, true)) => {
+                slot.put_back(table);
+                return Err(kept(error));
+            }
+            Err((error, false)) => {
+                let what = "the table is gone, but may be there again after a crash; drop it again then";
+                Err(EngineError::Io { what, error })
             }
         };
-        if let Err((error, true)) = dropped {
-            return Err(closed(error));
-        }
         slot.set(&mut stage, Stage::Gone, None);
         self.forget(&slot);
         self.strike(name, &slot);
-        let unsure = "the table is gone, but may be there again after a crash; drop it again then";
-        dropped.map_err(|(error, _)| EngineError::Io { what: unsure, error })
+        dropped
     }
 
-    /// Closes a table that nobody holds; whether it is closed.
+    /// Closes a table that nobody holds, as [`Watched::close`] does; whether it is closed.
     ///
     /// # Errors
     /// If there is no such table.
     pub fn close(&self, name: &str) -> Result<bool, EngineError> {
         let slot = self.slot(name)?;
         let mut stage = slot.stage();
-        let closed = slot.close(&mut stage);
+        let closed = slot.close(&mut stage, Some(&Effort::of(self.resources.threads)));
         if closed {
             self.forget(&slot);
         }
         Ok(closed)
+    }
+
+    /// Closes all tables that nobody holds, one after the other, as [`Watched::close`] does: for when the engine will be
+    /// dropped, which seals nothing. Once `effort` ends, nothing is sealed any more; all are closed nevertheless.
+    pub fn close_all(&self, effort: &Effort<'_>) {
+        let open = self.open_slots().clone();
+        for slot in open {
+            let mut stage = slot.stage();
+            if slot.close(&mut stage, Some(effort)) {
+                self.forget(&slot);
+            }
+        }
     }
 
     /// The names of all tables, ascending.
@@ -343,6 +435,20 @@ impl Engine {
         });
     }
 
+    /// Strikes the name of a table whose folder somebody has removed by hand; whether it was so.
+    fn strike_if_gone(&self, name: &str) -> bool {
+        let Ok(slot) = self.slot(name) else { return true };
+        // Who holds the stage is at work on the table.
+        let Some(mut stage) = slot.try_stage() else { return false };
+        let gone = !matches!(*stage, Stage::Gone) && self.catalog.is_gone(name);
+        if gone {
+            slot.set(&mut stage, Stage::Gone, None);
+            self.forget(&slot);
+            self.strike(name, &slot);
+        }
+        gone
+    }
+
     fn open_slots(&self) -> MutexGuard<'_, Vec<Arc<Slot>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -365,7 +471,7 @@ impl Engine {
         open.sort_by_key(|slot| slot.used());
         open.iter().any(|slot| {
             let Some(mut stage) = slot.try_stage() else { return false };
-            let closed = slot.close(&mut stage);
+            let closed = slot.close(&mut stage, None);
             if closed {
                 self.forget(slot);
             }
@@ -388,7 +494,7 @@ impl Engine {
             // Who holds the stage is at work on the table.
             let Some(mut stage) = slot.try_stage() else { continue };
             let its = files(&stage);
-            if slot.close(&mut stage) {
+            if slot.close(&mut stage, None) {
                 self.forget(slot);
                 tables -= 1;
                 mapped = mapped.saturating_sub(its);

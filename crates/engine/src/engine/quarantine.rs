@@ -12,7 +12,11 @@ use tantivy::directory::error::OpenReadError;
 /// Whether opening the table again may succeed though nobody mended anything.
 pub(super) fn may_pass(error: &OpenError) -> bool {
     match error {
-        OpenError::Exists | OpenError::Locked | OpenError::Manifest(_) | OpenError::Refused(_) => true,
+        OpenError::Exists
+        | OpenError::Locked
+        | OpenError::Manifest(_)
+        | OpenError::Refused(_)
+        | OpenError::Stopped => true,
         OpenError::Io { error, .. } => passes(error),
         OpenError::State(StateError::Read(ReadError::Io(error))) => passes(error),
         OpenError::Log(ReplayError::Io { error, .. }) => passes(error),

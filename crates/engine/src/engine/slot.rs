@@ -3,11 +3,17 @@
 //! Whoever opens, closes, creates or drops a table holds its stage's lock, and waits for no other table's, so that others of
 //! the same table wait and those of other tables do not. Who asks for a table that is open takes no lock.
 
-use crate::table::Watched;
+use crate::table::{Effort, Watched};
 use arc_swap::ArcSwapOption;
 use lanewise_storage::Sub;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::Duration;
+
+/// Between two looks whether a stage is free.
+const PERIOD: Duration = Duration::from_millis(5);
 
 /// What becomes of a table.
 pub(super) enum Stage {
@@ -66,6 +72,19 @@ impl Slot {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The stage, unless `proceed` ends the wait for it.
+    pub(super) fn stage_while(&self, proceed: &dyn Fn() -> ControlFlow<()>) -> Option<MutexGuard<'_, Stage>> {
+        loop {
+            if let Some(stage) = self.try_stage() {
+                return Some(stage);
+            }
+            if proceed().is_break() {
+                return None;
+            }
+            thread::sleep(PERIOD);
+        }
+    }
+
     /// The stage, unless somebody is at work on it.
     pub(super) fn try_stage(&self) -> Option<MutexGuard<'_, Stage>> {
         match self.stage.try_lock() {
@@ -82,14 +101,34 @@ impl Slot {
         self.table.store(table);
     }
 
-    /// Closes the table unless somebody holds it; whether it is closed. To be called by who holds the stage.
-    pub(super) fn close(&self, stage: &mut Stage) -> bool {
+    /// Whether this is the table that is open.
+    pub(super) fn has(&self, table: &Arc<Watched>) -> bool {
+        self.table.load().as_ref().is_some_and(|now| Arc::ptr_eq(now, table))
+    }
+
+    /// Takes the table away, if it is open, so that whoever asks waits for the stage. To be called by who holds that.
+    pub(super) fn take(&self) -> Option<Arc<Watched>> {
+        self.table.swap(None)
+    }
+
+    /// Puts back what was taken.
+    pub(super) fn put_back(&self, table: Option<Arc<Watched>>) {
+        self.table.store(table);
+    }
+
+    /// Closes the table unless somebody holds it; whether it is closed. A large head is sealed first with `effort`, if there
+    /// is one. To be called by who holds the stage.
+    pub(super) fn close(&self, stage: &mut Stage, effort: Option<&Effort<'_>>) -> bool {
         let Stage::Open(_) = stage else { return true };
         // Whoever asks meanwhile comes to wait for the stage; whoever asked before holds it now.
-        let table = self.table.swap(None).expect("an open table is there");
+        let table = self.take().expect("an open table is there");
         match Arc::try_unwrap(table) {
             Ok(table) => {
-                drop(table);
+                match effort {
+                    // What was not sealed is in the log.
+                    Some(effort) => drop(table.close(effort)),
+                    None => drop(table),
+                }
                 *stage = Stage::Closed;
                 true
             }

@@ -42,6 +42,8 @@ pub(super) struct Writing<'a> {
     pub(super) threads: Threads,
     /// `None`: all writes are logged already.
     pub(super) log: Option<&'a Log>,
+    /// Asked while vectors are added; what is not logged yet is refused then.
+    pub(super) proceed: &'a dyn Fn() -> ControlFlow<()>,
 }
 
 /// A document as writes before this one leave it.
@@ -160,7 +162,7 @@ impl Writing<'_> {
             let Some(all) = joined(puts.filter_map(|parsed| parsed.vectors[field].as_ref())) else {
                 continue;
             };
-            let go = &mut |_| ControlFlow::Continue(());
+            let go = &mut |_| (self.proceed)();
             let added = head.vectors[field].index.add(all.as_vectors(), None, &self.threads, go);
             added.map_err(|error| NotAdded { field, name: name.to_owned(), error: Arc::new(error) })?;
         }

@@ -12,15 +12,19 @@ use crate::Threads;
 use crate::documents::{Mapping, Parsed, Run, RunError};
 use arc_swap::ArcSwap;
 use lanewise_index::{AddError, Code, CreateError, Index, Params, Reader, RemoveError};
+use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::Duration;
 use tantivy::directory::RamDirectory;
 
 /// Runs that hold all rows, in order, each with its first row.
 pub(super) type Divided = Arc<Vec<(u32, Run)>>;
 
-/// Rows between two questions whether to go on.
+/// Rows between two questions whether to go on, and between two while somebody else makes runs.
 const ASKED_EVERY: u32 = 64;
+const PERIOD: Duration = Duration::from_millis(2);
 
 /// A document, and which write it came with.
 pub(super) struct Row {
@@ -129,25 +133,41 @@ impl Head {
         rows.filter(move |&row| self.rows.get(row as usize).is_some_and(|row| row.id == id))
     }
 
-    /// Runs that hold all rows, in order, each with its first row; the last may hold some that came later. `None` if
-    /// `proceed` ended it.
-    pub(super) fn runs(
+    /// Runs that hold all rows, in order, each with its first row, if they are made; the last may hold some that came later.
+    pub(super) fn runs(&self) -> Option<Divided> {
+        let len = self.rows.len() as u32;
+        let now = self.runs.current.load_full();
+        (now.last().map_or(0, |(first, run)| first + run.rows()) >= len).then_some(now)
+    }
+
+    /// To be held by whoever makes runs, so that nothing is made twice; `None` if `proceed` ended the wait for others.
+    pub(super) fn turn(&self, proceed: &dyn Fn() -> ControlFlow<()>) -> Option<Turn<'_>> {
+        loop {
+            let turn = match self.runs.writing.try_lock() {
+                Ok(turn) => Some(turn),
+                Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            };
+            if turn.is_some() || MAKING.get() > 0 {
+                MAKING.set(MAKING.get() + 1);
+                return Some(Turn(turn));
+            }
+            if proceed().is_break() {
+                return None;
+            }
+            thread::sleep(PERIOD);
+        }
+    }
+
+    /// Makes the runs that are missing: then as [`runs`](Self::runs). `None` if `proceed` ended it.
+    pub(super) fn make_runs(
         &self,
+        _turn: &Turn<'_>,
         mapping: &Mapping,
         proceed: &dyn Fn() -> ControlFlow<()>,
     ) -> Result<Option<Divided>, RunError> {
         let len = self.rows.len() as u32;
-        let covers = |runs: &[(u32, Run)]| runs.last().map_or(0, |(first, run)| first + run.rows()) >= len;
-        let now = self.runs.current.load_full();
-        if covers(&now) {
-            return Ok(Some(now));
-        }
-        let _writing = self.runs.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.runs.current.load_full();
-        if covers(&now) {
-            return Ok(Some(now));
-        }
-        let mut runs = (*now).clone();
+        let mut runs = (*self.runs.current.load_full()).clone();
         let mut first = runs.last().map_or(0, |(first, run)| first + run.rows());
         // What is no larger than twice what is new is written again with it.
         while let Some((start, _)) = runs.pop_if(|(_, run)| run.rows() <= 2 * (len - first)) {
@@ -180,6 +200,21 @@ impl Head {
         });
         let run = Run::write(mapping, Box::new(RamDirectory::create()), parsed)?;
         Ok((!stopped).then_some(run))
+    }
+}
+
+thread_local! {
+    /// Turns that this thread has: somebody who is asked whether to go on may search the same head, and would wait for
+    /// itself.
+    static MAKING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whose turn it is to make runs.
+pub(super) struct Turn<'a>(#[expect(dead_code, reason = "held")] Option<MutexGuard<'a, ()>>);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        MAKING.set(MAKING.get() - 1);
     }
 }
 

@@ -111,11 +111,15 @@ pub(super) struct HeadNeed {
 
 /// What a head holds.
 pub(super) fn head(mapping: &Mapping, head: &Head, workers: usize) -> Result<HeadNeed, AddError> {
-    let indexes: usize = head.vectors.iter().map(|of| of.index.owned_bytes()).sum();
     let (rows, bytes) = (head.rows.len(), head.documents as usize);
-    let written = rows_of(rows, bytes, head.vectors.len()) + indexes;
     let sealing = sealed(indexes_sealed(mapping, head, &[], workers)?, rows, bytes) - WRITER;
-    Ok(HeadNeed { written: written as u64, sealing: sealing as u64 })
+    Ok(HeadNeed { written: head_written(head), sealing: sealing as u64 })
+}
+
+/// What of that was written.
+pub(super) fn head_written(head: &Head) -> u64 {
+    let indexes: usize = head.vectors.iter().map(|of| of.index.owned_bytes()).sum();
+    (rows_of(head.rows.len(), head.documents as usize, head.vectors.len()) + indexes) as u64
 }
 
 /// What sealing takes, with indexes that take so much, one at a time, and then documents.
@@ -270,17 +274,20 @@ pub(super) fn search(ready: &Ready<'_>, view: &View, searched: bool) -> u64 {
         // The filter's rows, and those that were found.
         need += if ready.filter.is_some() { bits } else { 0 };
         need += if searched && !ready.probes.is_empty() { 2 * bits } else { 0 };
-        if let Body::Head(head) = &part.body
-            && searched
-            && head.unsearched() > 0
-        {
-            // Of those before, the last are written again.
-            let again = (3 * head.unsearched()).min(rows);
-            need += WRITER + written(again, (head.documents as usize / rows.max(1)) * again);
-        }
     }
     need += ready.request.aggregations.values().map(figures).sum::<usize>();
     need as u64
+}
+
+/// What it takes to put the rows of a head that nobody searched into a form that can be searched.
+pub(super) fn runs(head: &Head) -> u64 {
+    let (rows, unsearched) = (head.rows.len(), head.unsearched());
+    if unsearched == 0 {
+        return 0;
+    }
+    // Of those before, the last are written again.
+    let again = (3 * unsearched).min(rows);
+    (WRITER + written(again, (head.documents as usize / rows.max(1)) * again)) as u64
 }
 
 /// What an aggregation takes.

@@ -14,7 +14,7 @@ use super::write::{When, WriteError};
 use crate::documents::{Mapping, Schema, SchemaError};
 use crate::{Purpose, Refusal};
 use arc_swap::ArcSwap;
-use lanewise_index::CreateError;
+use lanewise_index::{AddError, CreateError};
 use lanewise_storage::log::{Log, ReplayError};
 use lanewise_storage::manifest::{ReadError, ReplaceError};
 use lanewise_storage::{Held, Storage};
@@ -58,6 +58,15 @@ pub enum OpenError {
     Record { seq: u64, error: RecordError },
     #[error("record {seq} of the log: {error}")]
     Write { seq: u64, error: WriteError },
+    #[error("it was stopped")]
+    Stopped,
+}
+
+/// Whether to go on.
+type Proceed<'a> = &'a dyn Fn() -> ControlFlow<()>;
+
+fn check(proceed: Proceed<'_>) -> Result<(), OpenError> {
+    if proceed().is_break() { Err(OpenError::Stopped) } else { Ok(()) }
 }
 
 /// Numbers that nobody else draws.
@@ -83,12 +92,18 @@ fn replay(
     let (mut parts, mut wrong) = (Some(parts), None);
     let (mut first, mut bytes, mut waiting) = (0, 0, Vec::new());
     let mut apply = |first: u64, waiting: Vec<Checked>| {
+        check(writing.proceed)?;
         let Applied { parts: done, results, failed, .. } =
             writing.apply(parts.take().expect("put back below"), waiting.into_iter().map(Ok).collect());
         parts = Some(done);
         let mut failed = failed.map(|why| OpenError::Write { seq: first, error: WriteError::Failed { why } });
         for (seq, result) in (first..).zip(results) {
-            failed = failed.or(result.err().map(|error| OpenError::Write { seq, error }));
+            failed = failed.or(result.err().map(|error| match error {
+                WriteError::Add { error, .. } if matches!(*error, AddError::Cancelled { .. }) => {
+                    OpenError::Stopped
+                }
+                error => OpenError::Write { seq, error },
+            }));
         }
         failed.map_or(Ok(()), Err)
     };
@@ -160,7 +175,12 @@ impl Table {
         }
         // The manifest makes it a table, and syncs the folder with what was made above.
         State::new(schema, unique()).replace(&*storage, 0)?;
-        Table::open_locked(storage, held, resources)
+        Table::open_locked(storage, held, resources, &|| ControlFlow::Continue(()))
+    }
+
+    /// Whether the folder that is `storage`'s root holds a table, damaged or not.
+    pub(crate) fn is_in(storage: &dyn Storage) -> bool {
+        !matches!(State::read(storage), Err(StateError::Read(ReadError::Missing)))
     }
 
     /// Opens the table in the folder that is `storage`'s root: what was acknowledged is there.
@@ -168,14 +188,28 @@ impl Table {
     /// # Errors
     /// If there is none, something is damaged, memory is short, or the system fails.
     pub fn open(storage: Arc<dyn Storage>, resources: Resources) -> Result<Table, OpenError> {
+        Table::open_with(storage, resources, &|| ControlFlow::Continue(()))
+    }
+
+    /// As [`open`](Self::open), asking `proceed` on this thread at times whether to go on: a head that was not sealed is
+    /// built anew, which may take long.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`OpenError::Stopped`]: the table is as it was, and can be opened again.
+    pub fn open_with(
+        storage: Arc<dyn Storage>,
+        resources: Resources,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Table, OpenError> {
         let held = lock(&*storage)?;
-        Table::open_locked(storage, held, resources)
+        Table::open_locked(storage, held, resources, proceed)
     }
 
     fn open_locked(
         storage: Arc<dyn Storage>,
         held: Box<dyn Held>,
         resources: Resources,
+        proceed: Proceed<'_>,
     ) -> Result<Table, OpenError> {
         let io = |path: &str| {
             let path = PathBuf::from(path);
@@ -188,6 +222,7 @@ impl Table {
         let mut parts = Vec::new();
         let mut durable = HashMap::new();
         for &Listed { segment, deleted } in &state.segments {
+            check(proceed)?;
             let at = |error| OpenError::Segment { segment, error };
             let asked = Asked::Of(&resources.admission);
             let sealed = Sealed::open(&storage, &mapping, segment, asked).map_err(at)?;
@@ -208,7 +243,7 @@ impl Table {
         }
         let head = SegmentId(state.next_segment);
         parts.push(Part::new(&mapping, head, Body::Head(Head::new(&mapping)?), Bits::default()));
-        let writing = Writing { mapping: &mapping, threads: resources.threads.yielding(), log: None };
+        let writing = Writing { mapping: &mapping, threads: resources.threads.yielding(), log: None, proceed };
         let (log, parts) = replay(&storage, &state, &writing, parts)?;
         let mut state = state;
         state.next_segment += 1;
@@ -231,7 +266,7 @@ impl Table {
             _lock: held,
         };
         // Counted, not asked for: what was acknowledged is not left out, and what could be written can be opened.
-        table.count_head();
+        table.count_head(None);
         table.settle(&[], &table.view().parts);
         Ok(table)
     }

@@ -11,7 +11,7 @@ use super::state::Listed;
 use super::table::{Table, Writer};
 use super::view::{Body, Part, View};
 use crate::{Admission, Refusal};
-use lanewise_index::{AddError, CreateError, Executor};
+use lanewise_index::{AddError, CreateError, Executor, Kind};
 use lanewise_storage::Fault;
 use lanewise_storage::fault::planted;
 use lanewise_storage::log::AppendError;
@@ -20,6 +20,9 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+
+/// Vectors in graphs or lists of a head that is sealed before its table is closed: to build so many anew takes about a second.
+const BUILT_ANEW: usize = 4096;
 
 /// Why the head could not be sealed. All documents are where they were.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +109,25 @@ impl Table {
         }
         self.install(&written, through)?;
         self.log.drop_through(through).map(|_| ()).map_err(FlushError::OldLog)
+    }
+
+    /// Seals the head if the next opening would have to build much of it anew: for when the table will be dropped.
+    ///
+    /// # Errors
+    /// As [`flush_with`](Self::flush_with).
+    pub fn seal_large(&self, effort: &Effort<'_>) -> Result<(), FlushError> {
+        let built = |part: &Part| match &part.body {
+            Body::Head(head) => head
+                .vectors
+                .iter()
+                .zip(self.mapping.schema().vectors())
+                .fold(0, |built, (of, (_, params))| {
+                    built + if params.kind == Kind::Flat { 0 } else { of.rows.len() }
+                }),
+            Body::Sealed(_) => 0,
+        };
+        let built: usize = self.view().parts.iter().map(built).sum();
+        if built < BUILT_ANEW { Ok(()) } else { self.flush_with(effort) }
     }
 
     /// The most memory that [`flush`](Self::flush) takes besides what is held already, bytes.

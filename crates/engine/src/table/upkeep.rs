@@ -138,8 +138,20 @@ impl Drop for Upkeep {
     }
 }
 
-impl Drop for Watched {
-    fn drop(&mut self) {
+impl Watched {
+    /// Lets it go; a head that would take long to build anew when the table is opened is sealed first
+    /// ([`Table::seal_large`]), which dropping does not do.
+    ///
+    /// # Errors
+    /// If sealing failed, or `effort` ended it: nothing is lost, as the log has it.
+    pub fn close(self, effort: &Effort<'_>) -> Result<(), FlushError> {
+        // A merge that is under way would be waited for.
+        self.leave();
+        self.table.seal_large(effort)
+    }
+
+    /// Has nobody look after it any more; the work on it is stopped.
+    fn leave(&self) {
         let mut tables = self.shared.lock();
         let is_this = |entry: &Entry| Arc::ptr_eq(&entry.table, &self.table);
         while let Some(at) = tables.iter().position(is_this) {
@@ -150,6 +162,12 @@ impl Drop for Watched {
                 tables.swap_remove(at);
             }
         }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 

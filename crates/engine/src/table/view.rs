@@ -144,20 +144,15 @@ impl Part {
 
     /// Runs that hold all rows, each with its first row.
     pub(super) fn runs(&self, mapping: &Mapping) -> Result<Divided, RunError> {
-        let runs = self.runs_with(mapping, &|| ControlFlow::Continue(()))?;
-        Ok(runs.expect("nobody ended it"))
-    }
-
-    /// As [`runs`](Self::runs); `None` if `proceed`, which is asked while some are made, ended it.
-    pub(super) fn runs_with(
-        &self,
-        mapping: &Mapping,
-        proceed: &dyn Fn() -> ControlFlow<()>,
-    ) -> Result<Option<Divided>, RunError> {
-        match &self.body {
-            Body::Head(head) => head.runs(mapping, proceed),
-            Body::Sealed(sealed) => Ok(Some(Arc::new(vec![(0, sealed.run.clone())]))),
-        }
+        let go_on = || ControlFlow::Continue(());
+        let head = match &self.body {
+            Body::Head(head) => head,
+            Body::Sealed(sealed) => return Ok(Arc::new(vec![(0, sealed.run.clone())])),
+        };
+        let turn = head.turn(&go_on).expect("nobody ends it");
+        let made =
+            head.runs().map_or_else(|| head.make_runs(&turn, mapping, &go_on), |runs| Ok(Some(runs)))?;
+        Ok(made.expect("nobody ended it"))
     }
 
     /// The vectors of a field.

@@ -2,7 +2,7 @@
 
 use super::apply::{Applied, Checked, Writing};
 use super::indexes::check_vectors;
-use super::need;
+use super::need::{self, HeadNeed};
 use super::settings::Durability;
 use super::table::Table;
 use super::view::{Body, View};
@@ -11,6 +11,7 @@ use crate::documents::DocumentError;
 use lanewise_index::{AddError, Executor, OwnedVectors, SearchError};
 use lanewise_storage::log::{AppendError, Poisoned};
 use serde_json::{Map, Value};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The longest id, bytes.
@@ -122,8 +123,12 @@ impl Table {
             return checked.into_iter().map(refused).collect();
         }
         // Before anything is decided: what is refused leaves nothing. What deletes needs no memory to speak of.
+        let mut sealing = None;
         let checked = match self.ask_to_write(&checked) {
-            Ok(()) => checked,
+            Ok(asked) => {
+                sealing = asked;
+                checked
+            }
             Err(error) => {
                 let is_put = |write: &Checked| write.put.is_some();
                 let refused =
@@ -135,11 +140,12 @@ impl Table {
             mapping: &self.mapping,
             threads: self.resources.threads.yielding(),
             log: Some(&self.log),
+            proceed: &|| ControlFlow::Continue(()),
         };
         let Applied { parts, results, last, failed } = writing.apply(self.view().parts.clone(), checked);
         writer.failed = failed;
         self.publish(View { parts });
-        self.count_head();
+        self.count_head(sealing);
         drop(writer);
         let waits = self.settings().durability == Durability::Request;
         let synced = last.filter(|_| waits).map_or(Ok(()), |position| self.log.sync(position));
@@ -149,25 +155,32 @@ impl Table {
         results.into_iter().map(not_durable).collect()
     }
 
-    /// Asks for the memory that the head will need.
-    fn ask_to_write(&self, checked: &[Result<Checked, WriteError>]) -> Result<(), Refusal> {
+    /// Asks for the memory that the head will need; what of it is for sealing, if something is put.
+    fn ask_to_write(&self, checked: &[Result<Checked, WriteError>]) -> Result<Option<u64>, Refusal> {
         let view = self.view();
-        let Some(Body::Head(head)) = view.parts.last().map(|part| &part.body) else { return Ok(()) };
+        let Some(Body::Head(head)) = view.parts.last().map(|part| &part.body) else { return Ok(None) };
         let writes = checked.iter().flatten();
         if writes.clone().all(|write| write.put.is_none()) {
-            return Ok(());
+            return Ok(None);
         }
         // What cannot be predicted cannot be added either, which is said there.
         let need = need::grown(&self.mapping, head, writes, self.resources.threads.workers());
-        need.map_or(Ok(()), |need| head.memory.ask(&self.resources.admission, need))
+        let Ok(need) = need else { return Ok(None) };
+        head.memory.ask(&self.resources.admission, need)?;
+        Ok(Some(need.sealing))
     }
 
-    /// Counts what the head holds now. To be called by who holds the writer.
-    pub(super) fn count_head(&self) {
+    /// Counts what the head holds now; `sealing` is what it takes to seal it, where that is known: to predict it takes
+    /// an index for each coded field. To be called by who holds the writer.
+    pub(super) fn count_head(&self, sealing: Option<u64>) {
         let view = self.view();
-        if let Some(Body::Head(head)) = view.parts.last().map(|part| &part.body)
-            && let Ok(need) = need::head(&self.mapping, head, self.resources.threads.workers())
-        {
+        let Some(Body::Head(head)) = view.parts.last().map(|part| &part.body) else { return };
+        let workers = self.resources.threads.workers();
+        let need = match sealing {
+            Some(sealing) => Ok(HeadNeed { written: need::head_written(head), sealing }),
+            None => need::head(&self.mapping, head, workers),
+        };
+        if let Ok(need) = need {
             head.memory.settle(&self.resources.admission, need);
         }
     }

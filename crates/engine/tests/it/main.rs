@@ -3,6 +3,7 @@
 mod admission;
 mod check;
 mod checks;
+mod closing;
 mod engines;
 mod fetches;
 mod histories;

@@ -14,8 +14,8 @@ use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -215,6 +215,47 @@ fn who_is_asked_while_a_search_waits_may_use_memory() {
     assert!(said.recv_timeout(Duration::from_secs(20)).expect("it waits for itself"));
 }
 
+/// Searches that come while one of them makes a head's documents fit to be searched ask for little: one does it for all.
+/// Those who wait for that can be stopped.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a thread of the test's own")]
+fn one_search_asks_for_the_memory_to_make_documents_searchable() {
+    let resources = limited(u64::MAX);
+    let admission = resources.admission.clone();
+    let table = Table::create(Arc::new(Memory::new()), schema(), resources).unwrap();
+    table.write(some(0, 200)).into_iter().for_each(|written| drop(written.unwrap()));
+    let request = Request::default();
+    assert!(table.predict_search(&request).unwrap() > 12_000_000);
+    let (more, nested) = (Mutex::new(Vec::new()), RefCell::new(None));
+    let proceed = || {
+        if nested.borrow().is_none() && used(&admission, Purpose::Search) > 12_000_000 {
+            *nested.borrow_mut() = Some(0);
+            let before = used(&admission, Purpose::Search);
+            // Another thread waits for what this one does, with what the search itself takes, until it is stopped.
+            let asked = AtomicBool::new(false);
+            let stopped = std::thread::scope(|scope| {
+                let search = || {
+                    table.search_with(&request, None, &|| {
+                        asked.store(true, Ordering::SeqCst);
+                        more.lock().unwrap().push(used(&admission, Purpose::Search) - before);
+                        ControlFlow::Break(())
+                    })
+                };
+                scope.spawn(search).join().unwrap()
+            });
+            assert!(matches!(stopped, Err(SearchTableError::Stopped)) && asked.into_inner());
+            // Whoever is asked may search too, and does not wait for itself.
+            *nested.borrow_mut() = Some(table.search(&request, None).unwrap().total.value);
+        }
+        ControlFlow::Continue(())
+    };
+    let answer = table.search_with(&request, None, &proceed).unwrap();
+    assert_eq!((answer.total.value, nested.into_inner()), (200, Some(200)));
+    let more = more.into_inner().unwrap();
+    assert!(more.iter().all(|&more| more < 1_000_000), "{more:?}");
+    assert_eq!(used(&admission, Purpose::Search), 0);
+}
+
 #[test]
 fn a_panic_while_a_search_waits_leaves_no_place_in_the_queue() {
     let resources = limited(64 * MIB);
@@ -229,6 +270,39 @@ fn a_panic_while_a_search_waits_leaves_no_place_in_the_queue() {
     let long = Duration::from_secs(5);
     drop(admission.admit_later(Purpose::Search, 1, long).unwrap());
     drop(admission.admit_later(Purpose::Merge, 1, long).unwrap());
+}
+
+/// A merge that never fits does not keep those that do from being done.
+#[test]
+fn where_the_best_merge_does_not_fit_another_one_is_done() {
+    let resources = limited(u64::MAX);
+    let admission = resources.admission.clone();
+    let vector = |kind: &str| json!({"type": "vector", "dim": 256, "kind": kind});
+    let schema = serde_json::from_value(json!({"fields": {"v": vector("flat")}})).unwrap();
+    let table = Table::create(Arc::new(Memory::new()), schema, resources).unwrap();
+    for (segment, rows) in [6000, 6000, 6000, 10, 10].into_iter().enumerate() {
+        let vector: Vec<f32> = (0..256).map(|i| (i * segment) as f32).collect();
+        let row = |row: usize| put(&format!("{segment}-{row}"), json!({"v": vector}));
+        table.write((0..rows).map(row).collect()).into_iter().for_each(|written| drop(written.unwrap()));
+        table.flush().unwrap();
+    }
+    let policy = MergePolicy {
+        segments_per_tier: 2,
+        max_merge_at_once: 3,
+        floor_segment: 1 << 30,
+        ..MergePolicy::default()
+    };
+    let live = || table.segments().iter().map(|one| one.live).filter(|live| *live > 0).collect::<Vec<_>>();
+    // Half is for sealing and searches: there is room for small ones alone.
+    admission.set_limit(MemoryLimit::Bytes(2 * (admission.in_use().total() + 4 * MIB)));
+    let merged = table.merge(&policy).unwrap();
+    assert!(merged.is_some());
+    assert_eq!(live(), [6000, 6000, 6000, 20]);
+    // Then nothing fits, which is said.
+    assert!(matches!(table.merge(&policy), Err(FlushError::Refused(_))));
+    admission.set_limit(MemoryLimit::Unlimited);
+    assert!(table.merge(&policy).unwrap().is_some());
+    assert_eq!(table.len(), 18_020);
 }
 
 /// A merge that waits for memory ends when its table is let go.

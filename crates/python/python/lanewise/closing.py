@@ -22,7 +22,10 @@ def closes_at_exit(opened: _Closes) -> None:
 def _close_all() -> None:
     """What a thread still works with is left as it is, which a table survives."""
     for one in list(_open):
-        one._inner.close(wait=False)
+        try:
+            one._inner.close(wait=False)
+        except KeyboardInterrupt:
+            pass  # It is closed, but for what would have made the next opening fast.
     _lanewise.end_pool()
 
 

@@ -56,9 +56,9 @@ impl<T: 'static> Calls<T> {
         Some(done)
     }
 
-    /// Closes it once no other thread works with it; without `wait` only if none does. Whether it is closed. Call without
-    /// the GIL.
-    pub(crate) fn close(&self, wait: bool) -> Result<bool, Failure> {
+    /// Closes it, by `last`, once no other thread works with it; without `wait` only if none does. Whether it is closed. Call
+    /// without the GIL.
+    pub(crate) fn close(&self, wait: bool, last: impl FnOnce(T)) -> Result<bool, Failure> {
         if self.is_forked() {
             return Ok(true);
         }
@@ -73,7 +73,9 @@ impl<T: 'static> Calls<T> {
             }
             drop(open);
             // Files are closed and threads ended here, not under the lock.
-            drop(inner);
+            if let Some(inner) = inner.and_then(Arc::into_inner) {
+                last(inner);
+            }
             Ok(true)
         })
     }

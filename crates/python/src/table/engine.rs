@@ -4,15 +4,16 @@
 //! next.
 
 use super::calls::Calls;
-use super::home::Home;
+use super::home::{self, Home};
 use super::pool::{self, Shared};
-use super::{Table, errors, memory, schema_of};
+use super::{Table, closing, errors, memory, schema_of};
 use crate::arguments;
 use lanewise_engine::table::Watched;
 use lanewise_engine::{Engine as Inner, EngineError, Limits, MemoryLimit, TableState, Threads};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -61,17 +62,17 @@ impl Engine {
     /// Makes a table of `schema`, fields by name as JSON has them.
     fn create(&self, py: Python<'_>, name: &str, schema: &Bound<'_, PyAny>) -> PyResult<Table> {
         let schema = schema_of(schema)?;
-        self.got(py, name, |engine| engine.create(name, schema))
+        self.got(py, name, |engine, _| engine.create(name, schema))
     }
 
     /// The table of this name.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
-        self.got(py, name, |engine| engine.table(name))
+        self.got(py, name, |engine, proceed| engine.table_with(name, proceed))
     }
 
     /// As table(); what was put aside is tried again.
     fn retry(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
-        self.got(py, name, |engine| engine.retry(name))
+        self.got(py, name, |engine, proceed| engine.retry_with(name, proceed))
     }
 
     /// Drops a table.
@@ -112,7 +113,7 @@ impl Engine {
     /// Closes all tables once no other thread works with one; without `wait` only if none does. Whether they are closed.
     #[pyo3(signature = (*, wait=true))]
     fn close(&self, py: Python<'_>, wait: bool) -> PyResult<bool> {
-        py.detach(|| self.tables.close(wait)).map_err(|error| error.raise(py))
+        closing(py, self.threads, |effort| self.tables.close(wait, |tables| tables.engine.close_all(effort)))
     }
 
     /// Whether it is closed, or not this process's.
@@ -143,10 +144,16 @@ impl Engine {
         &self,
         py: Python<'_>,
         name: &str,
-        get: impl FnOnce(&Inner) -> Result<Arc<Watched>, EngineError> + Send,
+        get: impl FnOnce(&Inner, &dyn Fn() -> ControlFlow<()>) -> Result<Arc<Watched>, EngineError> + Send,
     ) -> PyResult<Table> {
-        let schema = self.with(py, |engine| get(engine).map(|table| table.schema().clone()))?;
-        let schema = schema.map_err(|error| errors::engine(py, &self.folder, error))?;
+        let get = |tables: &Tables| {
+            home::opened(tables, |go| get(&tables.engine, go).map(|table| table.schema().clone()))
+        };
+        let schema = match py.detach(|| self.tables.with(get)) {
+            Some(Ok(schema)) => schema,
+            Some(Err(gone)) => return Err(errors::gone(py, &self.folder, gone)),
+            None => return Err(errors::engine_closed(py, &self.folder, self.tables.is_forked())),
+        };
         let home = Home::Of { engine: self.tables.clone(), name: name.to_owned() };
         let root = self.folder.join("tables").join(name);
         Ok(Table { root, schema, threads: self.threads, home: Calls::new(home) })

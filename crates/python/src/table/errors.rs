@@ -1,6 +1,7 @@
 //! What goes wrong with a table, as Python's exceptions: each kind has a class of its own in `lanewise/errors.py`, what the
 //! file system says stays Python's own `OSError`, with the path.
 
+use super::home::Gone;
 use super::memory::refused;
 use crate::errors::{Failure, argument, class, search as search_error, system};
 use lanewise_engine::documents::{RunError, SchemaError};
@@ -46,11 +47,29 @@ pub(super) fn replaced(py: Python<'_>, root: &Path) -> PyErr {
     class(py, "TableMissingError", (message,))
 }
 
+/// There is no table to work on, for a reason of an engine's.
+pub(super) fn gone(py: Python<'_>, root: &Path, gone: Gone) -> PyErr {
+    match gone {
+        Gone::Closed => closed(py, root, false),
+        Gone::Replaced => replaced(py, root),
+        Gone::Engine(folder, error) => engine(py, &folder, error),
+        Gone::Ended(failure) => failure.raise(py),
+    }
+}
+
 /// Of an engine in `folder`.
 pub(super) fn engine(py: Python<'_>, folder: &Path, error: EngineError) -> PyErr {
     let message = error.to_string();
     match error {
         EngineError::Locked => class(py, "TableLockedError", (format!("{}: {message}", folder.display()),)),
+        EngineError::IsTable => argument(
+            py,
+            "folder",
+            format!(
+                "{} is a table, not a folder of tables: open it with lanewise.Table.open()",
+                folder.display()
+            ),
+        ),
         EngineError::Io { error, .. } => {
             let raised = system(py, folder, &error);
             // What was tried.
@@ -141,6 +160,7 @@ pub(super) fn open(py: Python<'_>, root: &Path, error: OpenError) -> PyErr {
         OpenError::Segment { error, .. } => segment(py, root, error),
         OpenError::Log(ReplayError::Io { path, error }) => io_at(py, root, &path, &error),
         OpenError::Refused(error) => refused(py, &error),
+        OpenError::Stopped => Failure::Stopped(None).raise(py),
         OpenError::Log(error) => damaged(py, root, error),
         OpenError::Write { error: WriteError::Add { error, .. }, .. } => add(py, &error),
         error @ (OpenError::Record { .. } | OpenError::Write { .. }) => damaged(py, root, error),

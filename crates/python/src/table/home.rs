@@ -3,9 +3,14 @@
 use super::calls::Calls;
 use super::engine::Tables;
 use super::pool::Shared;
+use crate::errors::Failure;
+use crate::guard::{enter, is_inside};
+use crate::watch::Watch;
 use lanewise_engine::documents::Schema;
-use lanewise_engine::table::{Table, Watched};
+use lanewise_engine::table::{Effort, OpenError, Table, Watched};
 use lanewise_engine::{Admission, EngineError};
+use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,6 +28,33 @@ pub(super) enum Gone {
     Replaced,
     /// The engine, whose folder this is, cannot open it.
     Engine(PathBuf, EngineError),
+    /// A signal handler raised while it was opened, or asked for a table to be opened meanwhile.
+    Ended(Failure),
+}
+
+/// What `get` gives, which may open a table; signal handlers run meanwhile, and may end it. Call without the GIL.
+pub(super) fn opened<R>(
+    tables: &Tables,
+    get: impl FnOnce(&dyn Fn() -> ControlFlow<()>) -> Result<R, EngineError>,
+) -> Result<R, Gone> {
+    // A handler that waits for a table which this thread opens would wait for ever.
+    let inside = is_inside(&tables.engine);
+    let watch = RefCell::new(Watch::new(None));
+    let got = get(&|| {
+        if inside {
+            return ControlFlow::Break(());
+        }
+        let _inside = enter(&tables.engine);
+        watch.borrow_mut().proceed(0)
+    });
+    let raised = watch.into_inner().raised;
+    match got {
+        Ok(got) => raised.map_or(Ok(got), |error| Err(Gone::Ended(Failure::Stopped(Some(error))))),
+        Err(EngineError::Open { error, .. }) if matches!(*error, OpenError::Stopped) => {
+            Err(Gone::Ended(if inside { Failure::Reentered } else { Failure::Stopped(raised) }))
+        }
+        Err(error) => Err(Gone::Engine(tables.folder.clone(), error)),
+    }
 }
 
 impl Home {
@@ -31,13 +63,20 @@ impl Home {
         match self {
             Home::Own { table, .. } => Ok(work(table)),
             Home::Of { engine, name } => {
-                let done = engine.with(|tables| {
-                    let table = tables.engine.table(name);
-                    let table = table.map_err(|error| Gone::Engine(tables.folder.clone(), error))?;
-                    if table.schema() != schema { Err(Gone::Replaced) } else { Ok(work(&table)) }
-                });
+                let work = |table: &Table| {
+                    if table.schema() != schema { Err(Gone::Replaced) } else { Ok(work(table)) }
+                };
+                let done = engine.with(|tables| opened(tables, |go| tables.engine.on(name, go, work))?);
                 done.unwrap_or(Err(Gone::Closed))
             }
+        }
+    }
+
+    /// Closes a table of its own, a large head being sealed first; an engine's stays as it is.
+    pub(super) fn close(self, effort: &Effort<'_>) {
+        if let Home::Own { table, .. } = self {
+            // What was not sealed is in the log.
+            let _ = table.close(effort);
         }
     }
 

@@ -80,7 +80,7 @@ impl Table {
     ) -> PyResult<Table> {
         let schema = schema_of(schema)?;
         make_folder(&path).map_err(|error| errors::folder(py, &path, &error, true))?;
-        Table::started(py, path, num_threads, memory_limit, |storage, resources| {
+        Table::started(py, path, num_threads, memory_limit, |storage, resources, _| {
             Inner::create(storage, schema, resources)
         })
     }
@@ -94,13 +94,13 @@ impl Table {
         #[pyo3(from_py_with = arguments::num_threads)] num_threads: Option<NonZeroUsize>,
         #[pyo3(from_py_with = memory::limit)] memory_limit: Option<MemoryLimit>,
     ) -> PyResult<Table> {
-        Table::started(py, path, num_threads, memory_limit, Inner::open)
+        Table::started(py, path, num_threads, memory_limit, Inner::open_with)
     }
 
     /// Closes the table once no other thread works with it; without `wait` only if none does. Whether it is closed.
     #[pyo3(signature = (*, wait=true))]
     fn close(&self, py: Python<'_>, wait: bool) -> PyResult<bool> {
-        py.detach(|| self.home.close(wait)).map_err(|error| error.raise(py))
+        closing(py, self.threads, |effort| self.home.close(wait, |home| home.close(effort)))
     }
 
     /// Whether it is closed, or not this process's.
@@ -289,14 +289,23 @@ impl Table {
         root: PathBuf,
         num_threads: Option<NonZeroUsize>,
         memory_limit: Option<MemoryLimit>,
-        open: impl FnOnce(Arc<dyn Storage>, Resources) -> Result<Inner, OpenError> + Send,
+        open: impl FnOnce(Arc<dyn Storage>, Resources, &dyn Fn() -> ControlFlow<()>) -> Result<Inner, OpenError>
+        + Send,
     ) -> PyResult<Table> {
         let root = std::path::absolute(root)?;
         let storage = Disk::new(&root).map_err(|error| errors::folder(py, &root, &error, false))?;
         let shared = pool::shared().map_err(|error| errors::start(py, &root, &error))?;
         let resources = shared.resources(Threads::new(num_threads), memory_limit);
         let (threads, admission) = (resources.threads, resources.admission.clone());
-        let opened = py.detach(|| open(Arc::new(storage), resources));
+        let (opened, raised) = py.detach(|| {
+            let watch = RefCell::new(Watch::new(None));
+            let opened = open(Arc::new(storage), resources, &|| watch.borrow_mut().proceed(0));
+            (opened, watch.into_inner().raised)
+        });
+        if let Some(raised) = raised {
+            py.detach(|| drop(opened));
+            return Err(raised);
+        }
         let table = opened.map_err(|error| errors::open(py, &root, error))?;
         let schema = table.schema().clone();
         let table = shared.upkeep.watch(table);
@@ -312,8 +321,7 @@ impl Table {
         match done {
             Some(Ok(done)) => Ok(done),
             None | Some(Err(Gone::Closed)) => Err(errors::closed(py, &self.root, self.home.is_forked())),
-            Some(Err(Gone::Replaced)) => Err(errors::replaced(py, &self.root)),
-            Some(Err(Gone::Engine(folder, error))) => Err(errors::engine(py, &folder, error)),
+            Some(Err(gone)) => Err(errors::gone(py, &self.root, gone)),
         }
     }
 
@@ -338,19 +346,9 @@ impl Table {
         py: Python<'_>,
         work: impl FnOnce(&Inner, &Effort<'_>) -> Result<T, FlushError> + Send,
     ) -> PyResult<T> {
-        let watch = Mutex::new(Watch::new(None));
-        let threads = self.threads;
-        let done = self.with(py, |table| {
-            change(table, |_| {
-                let proceed = || match watch.try_lock() {
-                    Ok(mut watch) => watch.proceed(0),
-                    // Another thread of this work is looking.
-                    Err(_) => ControlFlow::Continue(()),
-                };
-                Ok(work(table, &Effort::new(threads, &proceed)))
-            })
-        })?;
-        let raised = watch.into_inner().unwrap_or_else(PoisonError::into_inner).raised;
+        let change = |effort: &Effort<'_>| self.with(py, |table| change(table, |_| Ok(work(table, effort))));
+        let (done, raised) = watched(self.threads, change);
+        let done = done?;
         match done.map_err(|error| error.raise(py))? {
             Err(FlushError::Segment { error: SegmentError::Stopped, .. }) => {
                 Err(Failure::Stopped(raised).raise(py))
@@ -360,6 +358,28 @@ impl Table {
             Ok(done) => raised.map_or(Ok(done), Err),
         }
     }
+}
+
+/// Runs `work`, which asks at times whether signal handlers raised something; what they raised.
+fn watched<T>(threads: Threads, work: impl FnOnce(&Effort<'_>) -> T) -> (T, Option<PyErr>) {
+    let watch = Mutex::new(Watch::new(None));
+    let proceed = || match watch.try_lock() {
+        Ok(mut watch) => watch.proceed(0),
+        // Another thread of this work is looking.
+        Err(_) => ControlFlow::Continue(()),
+    };
+    let done = work(&Effort { threads, proceed: &proceed });
+    (done, watch.into_inner().unwrap_or_else(PoisonError::into_inner).raised)
+}
+
+/// Closes something by `close`, which a signal handler may hasten, whose exception comes when it is closed.
+fn closing(
+    py: Python<'_>,
+    threads: Threads,
+    close: impl FnOnce(&Effort<'_>) -> Result<bool, Failure> + Send,
+) -> PyResult<bool> {
+    let (closed, raised) = py.detach(|| watched(threads, close));
+    raised.map_or_else(|| closed.map_err(|error| error.raise(py)), Err)
 }
 
 /// Ends the threads that search tables and look after them, once no table is open; they start anew with the next.

@@ -20,10 +20,12 @@ pub use fusion::score;
 pub use profile::{DocumentProfile, FilterProfile, Profile, SegmentProfile, TaskProfile, VectorProfile};
 pub use request::{Concurrent, Fusion, Nearest, Normalization, Request};
 
+use super::head::Divided;
 use super::need;
 use super::table::Table;
-use super::view::{Part, View};
+use super::view::{Body, Part, View};
 use crate::Refusal;
+use crate::admission::AdmittedSearch;
 use crate::documents::{AggregationError, OrderError, QueryError, RunError};
 use crate::pool::Refused;
 use collect::Found;
@@ -100,22 +102,12 @@ impl Table {
             Concurrent::Auto => pool.stats().workers.iter().all(|(_, worker)| worker.queued == 0),
         };
         let searched = ready.is_searched();
-        let patience = until.map_or(PATIENCE, |until| until.saturating_sub(pool.scheduler().elapsed()));
-        let bytes = need::search(&ready, &view, searched);
-        let stopped = Cell::new(false);
-        let admitted = self.resources.admission.admit_search(bytes, patience, &|| {
-            let went_on = proceed();
-            stopped.set(went_on.is_break());
-            went_on
-        });
-        let _admitted = admitted
-            .map_err(|refusal| if stopped.get() { SearchTableError::Stopped } else { refusal.into() })?;
+        let _admitted = self.admitted(need::search(&ready, &view, searched), until, proceed)?;
         let runs = match searched {
             false => Vec::new(),
             true => {
-                let runs =
-                    |part: &Part| part.runs_with(&self.mapping, proceed)?.ok_or(SearchTableError::Stopped);
-                view.parts.iter().map(runs).collect::<Result<_, _>>()?
+                let runs = view.parts.iter().map(|part| self.runs(part, until, proceed));
+                runs.collect::<Result<_, _>>()?
             }
         };
         let profiles = view.parts.iter().map(|part| SegmentProfile {
@@ -139,6 +131,43 @@ impl Table {
         Ok(Answer { hits, total, aggregations, profile, view })
     }
 
+    /// Memory for a search, which ends at `until`.
+    fn admitted(
+        &self,
+        bytes: u64,
+        until: Option<Duration>,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<AdmittedSearch<'_>, SearchTableError> {
+        let elapsed = self.resources.pool.scheduler().elapsed();
+        let patience = until.map_or(PATIENCE, |until| until.saturating_sub(elapsed));
+        let stopped = Cell::new(false);
+        let admitted = self.resources.admission.admit_search(bytes, patience, &|| {
+            let went_on = proceed();
+            stopped.set(went_on.is_break());
+            went_on
+        });
+        admitted.map_err(|refusal| if stopped.get() { SearchTableError::Stopped } else { refusal.into() })
+    }
+
+    /// Runs that hold all rows of a part. Who makes them asks for the memory, not who waits for that.
+    fn runs(
+        &self,
+        part: &Part,
+        until: Option<Duration>,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Divided, SearchTableError> {
+        let Body::Head(head) = &part.body else { return Ok(part.runs(&self.mapping)?) };
+        if let Some(runs) = head.runs() {
+            return Ok(runs);
+        }
+        let turn = head.turn(proceed).ok_or(SearchTableError::Stopped)?;
+        if let Some(runs) = head.runs() {
+            return Ok(runs);
+        }
+        let _admitted = self.admitted(need::runs(head), until, proceed)?;
+        head.make_runs(&turn, &self.mapping, proceed)?.ok_or(SearchTableError::Stopped)
+    }
+
     /// The most memory that a search takes as the table is now, bytes, beside what threads keep from search to search.
     ///
     /// # Errors
@@ -146,7 +175,13 @@ impl Table {
     pub fn predict_search(&self, request: &Request) -> Result<u64, SearchTableError> {
         let view = self.view();
         let ready = Ready::new(self, &view, request)?;
-        Ok(need::search(&ready, &view, ready.is_searched()))
+        let runs = |part: &Part| match &part.body {
+            Body::Head(head) if ready.is_searched() => need::runs(head),
+            _ => 0,
+        };
+        // One after the other.
+        let runs = view.parts.iter().map(runs).max().unwrap_or(0);
+        Ok(need::search(&ready, &view, ready.is_searched()) + runs)
     }
 }
 
