@@ -202,7 +202,8 @@ impl Put {
             }
         }
         let interrupt = &lines.interrupt;
-        let effort = Effort { threads: self.threads.threads(), proceed: &|| proceed(interrupt) };
+        let proceed = || proceed(interrupt);
+        let effort = Effort::new(self.threads.threads(), &proceed);
         // Not sealed, the table takes longer to open, and that is all.
         let _ = table.close(&effort);
         Ok(())

@@ -170,7 +170,8 @@ impl Engine {
         let slot = Arc::new(Slot::new(Stage::Gone));
         let mut stage = slot.stage();
         // The name is free, too, if somebody has removed the folder by hand.
-        if !self.enlist(name, &slot) && !(self.strike_if_gone(name) && self.enlist(name, &slot)) {
+        let enlisted = self.enlist(name, &slot) || (self.strike_if_gone(name) && self.enlist(name, &slot));
+        if !enlisted {
             return Err(EngineError::Exists { name: name.to_owned() });
         }
         let made = self.catalog.create(name, |files| Table::create(files, schema, self.resources.clone()));

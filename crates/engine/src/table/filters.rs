@@ -201,7 +201,9 @@ mod tests {
             let mut views = vec![Bits::default()];
             for (kill, back, seed) in steps {
                 let mut dead = views.last().unwrap().clone();
-                kill.into_iter().for_each(|row| drop(dead.insert(row)));
+                for row in kill {
+                    dead.insert(row);
+                }
                 views.push(dead);
                 let dead = &views[views.len().saturating_sub(1 + back)];
                 let matching = rows(seed);

@@ -243,7 +243,8 @@ impl Table {
         }
         let head = SegmentId(state.next_segment);
         parts.push(Part::new(&mapping, head, Body::Head(Head::new(&mapping)?), Bits::default()));
-        let writing = Writing { mapping: &mapping, threads: resources.threads.yielding(), log: None, proceed };
+        let writing =
+            Writing { mapping: &mapping, threads: resources.threads.yielding(), log: None, proceed };
         let (log, parts) = replay(&storage, &state, &writing, parts)?;
         let mut state = state;
         state.next_segment += 1;

@@ -101,7 +101,7 @@ fn an_engine_stops_opening_and_waiting_for_who_opens() {
 #[test]
 fn a_large_head_is_sealed_when_its_table_is_closed() {
     let upkeep = Upkeep::start(ONE, Threads::new(Some(ONE))).unwrap();
-    let stop: Effort<'_> = Effort { proceed: &|| ControlFlow::Break(()), ..effort() };
+    let stop: Effort<'_> = Effort::new(Threads::new(Some(ONE)), &|| ControlFlow::Break(()));
     for (kind, count, how, sealed) in [
         ("hnsw", 5000, effort(), true),
         ("ivf", 5000, effort(), true),

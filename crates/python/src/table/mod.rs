@@ -368,7 +368,7 @@ fn watched<T>(threads: Threads, work: impl FnOnce(&Effort<'_>) -> T) -> (T, Opti
         // Another thread of this work is looking.
         Err(_) => ControlFlow::Continue(()),
     };
-    let done = work(&Effort { threads, proceed: &proceed });
+    let done = work(&Effort::new(threads, &proceed));
     (done, watch.into_inner().unwrap_or_else(PoisonError::into_inner).raised)
 }
 
