@@ -176,7 +176,9 @@ fn a_search_waits_for_memory_until_its_deadline_and_says_so() {
         panic!("{refused}")
     };
     assert_eq!((purpose, limit, in_use.total()), (Purpose::Search, 64 * MIB, 64 * MIB));
-    assert_eq!(asked, table.predict_search(&Request::default()).unwrap());
+    // What makes the head searchable is asked for when it is its turn.
+    let predicted = table.predict_search(&Request::default()).unwrap();
+    assert!((1..predicted - 12_000_000).contains(&asked), "{asked} of {predicted}");
     // There is room before its deadline.
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| table.search(&Request::default(), Some(Duration::from_secs(20))));
