@@ -173,7 +173,9 @@ impl Table {
         let mut writer = self.writer();
         let (last, identity) = (self.log.last(), writer.state.identity);
         // Nobody adds to what was the head until now, nor while the writer is held where there can be no new head.
-        let held = match self.freeze_as(&mut writer) {
+        let froze = self.freeze_as(&mut writer);
+        let view = self.view();
+        let held = match froze {
             Ok(_) => {
                 drop(writer);
                 None
@@ -183,7 +185,6 @@ impl Table {
                 Some(writer)
             }
         };
-        let view = self.view();
         let frozen = view.parts.iter().filter(|part| part.live() > 0).map(|part| self.open_files(part));
         let frozen = frozen.collect::<Result<_, _>>()?;
         drop(held);
