@@ -1,5 +1,5 @@
 //! The command line: `demo`, `doctor`, `build`, `calibrate`, `search`, `bench`, `sim`; of tables
-//! `check`, `repair`, `snapshot`, `restore`, `snapshots`, `table`.
+//! `check`, `repair`, `snapshot`, `restore`, `snapshots`, `table`; `serve`.
 //!
 //! Results go to standard output, progress and notes to standard error. An error is one line, `error: …`, that names the
 //! argument and the remedy. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted. A reader that goes away
@@ -22,6 +22,7 @@ mod progress;
 mod repair;
 mod restore;
 mod search;
+mod serve;
 mod sim;
 mod snapshot;
 mod table;
@@ -55,6 +56,7 @@ enum Command {
     Snapshots(snapshot::Snapshots),
     Restore(restore::Restore),
     Table(tables::Tables),
+    Serve(serve::Serve),
 }
 
 /// Runs the program with its arguments, the first of which is its own name. The exit code.
@@ -77,6 +79,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Snapshots(snapshots) => snapshots.run(&mut out),
         Command::Restore(restore) => restore.run(&mut out),
         Command::Table(tables) => tables.run(&mut out),
+        Command::Serve(serve) => serve.run(&mut out),
     });
     // What was found before a failure is shown before its message.
     let flushed = out.flush().map_err(Failure::from);

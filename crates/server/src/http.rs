@@ -30,6 +30,8 @@ pub struct HttpLimits {
     pub body_time: Duration,
     /// How long a client may take to send its head, and between requests.
     pub head_time: Duration,
+    /// How long requests may take to end, once the node is told to stop.
+    pub drain: Duration,
     /// Requests that are worked on at a time; others wait.
     pub at_once: usize,
     /// Connections; others are closed at once.
@@ -43,6 +45,7 @@ impl Default for HttpLimits {
             stream_bytes: 2 << 30,
             body_time: Duration::from_secs(30),
             head_time: Duration::from_secs(30),
+            drain: Duration::from_secs(30),
             at_once: 256,
             connections: 8192,
         }

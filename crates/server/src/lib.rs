@@ -6,6 +6,7 @@
 mod api;
 mod call;
 mod cluster;
+mod config;
 mod error;
 mod filter_path;
 mod http;
@@ -13,13 +14,16 @@ mod mapping;
 mod node;
 mod query;
 mod route;
+mod run;
 mod serve;
 mod settings;
 mod source;
 
 pub use cluster::StoreError;
+pub use config::{Config, ConfigError, KEYS, Key};
 pub use error::ApiError;
 pub use http::HttpLimits;
 pub use node::{Node, NodeError};
 pub use route::reference;
+pub use run::{Ended, RunError, Serving, run};
 pub use serve::{ServeError, Server};

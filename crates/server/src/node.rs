@@ -27,8 +27,10 @@ pub struct Node {
 pub enum NodeError {
     #[error("folder {folder:?}: {error}")]
     Folder { folder: String, error: std::io::Error },
-    #[error(transparent)]
-    Engine(#[from] EngineError),
+    #[error("folder {folder:?} is in use by another process: stop that one, or give another folder")]
+    Taken { folder: String },
+    #[error("folder {folder:?}: {error}")]
+    Engine { folder: String, error: EngineError },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -40,22 +42,32 @@ impl Node {
     /// # Errors
     /// If another process has the folder, or it cannot be read.
     pub fn open(folder: &Path, resources: Resources, limits: Limits) -> Result<Node, NodeError> {
-        let failed = |error| NodeError::Folder { folder: folder.display().to_string(), error };
-        std::fs::create_dir_all(folder).map_err(failed)?;
+        let name = || folder.display().to_string();
+        let failed = |error| NodeError::Folder { folder: name(), error };
+        create(folder).map_err(failed)?;
         let storage: Arc<dyn Storage> = Arc::new(Disk::new(folder).map_err(failed)?);
         // It holds the folder, for the state too.
-        let engine = Engine::open(storage.clone(), resources, limits)?;
+        let engine = Engine::open(storage.clone(), resources, limits).map_err(|error| match error {
+            EngineError::Locked => NodeError::Taken { folder: name() },
+            error => NodeError::Engine { folder: name(), error },
+        })?;
         let store = Store::open(storage, new_uuid)?;
         let node = Node { engine, store, name: NAME.to_owned(), cluster_name: NAME.to_owned() };
-        node.settle()?;
+        node.settle().map_err(|error| NodeError::Engine { folder: name(), error })?;
         Ok(node)
     }
 
-    fn settle(&self) -> Result<(), NodeError> {
+    /// The same with another name.
+    pub fn named(mut self, name: &str) -> Node {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    fn settle(&self) -> Result<(), EngineError> {
         for name in &self.store.get().dropping {
             match self.engine.drop_table(name) {
                 Ok(()) | Err(EngineError::Missing { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -82,6 +94,14 @@ impl Node {
     pub(crate) fn cluster(&self) -> Arc<Cluster> {
         self.store.get()
     }
+}
+
+/// Makes a folder that nobody else may look into.
+fn create(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
 }
 
 /// 22 characters, as OpenSearch's ids have.

@@ -14,8 +14,6 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// How long what is at work may take to end, once the node is told to stop.
-const DRAIN: Duration = Duration::from_secs(30);
 /// Bytes of a request's head.
 const HEAD_BYTES: usize = 64 << 10;
 
@@ -24,11 +22,26 @@ pub struct Server {
     listener: TcpListener,
     node: Arc<Node>,
     limits: HttpLimits,
+    connections: Connections,
+}
+
+/// The connections of a server, to be counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Connections {
+    free: Arc<Semaphore>,
+    all: usize,
+}
+
+impl Connections {
+    /// Those that are open.
+    pub(crate) fn count(&self) -> usize {
+        self.all - self.free.available_permits()
+    }
 }
 
 /// Why a node does not listen.
 #[derive(Debug, thiserror::Error)]
-#[error("address {address}: {error}")]
+#[error("address {address}: {error}: give another address (--listen) or port (--port)")]
 pub struct ServeError {
     address: SocketAddr,
     error: io::Error,
@@ -45,7 +58,13 @@ impl Server {
         limits: HttpLimits,
     ) -> Result<Server, ServeError> {
         let listener = TcpListener::bind(address).await.map_err(|error| ServeError { address, error })?;
-        Ok(Server { listener, node, limits })
+        let all = limits.connections;
+        Ok(Server {
+            listener,
+            node,
+            limits,
+            connections: Connections { free: Arc::new(Semaphore::new(all)), all },
+        })
     }
 
     /// Where it listens.
@@ -56,12 +75,16 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Answers until `stop` is ready, and then what was asked before.
-    pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Server { listener, node, limits } = self;
+    pub(crate) fn connections(&self) -> Connections {
+        self.connections.clone()
+    }
+
+    /// Answers until `stop` is ready, and then what was asked before, for as long as `limits.drain`. How many connections
+    /// had not ended by then.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> usize {
+        let Server { listener, node, limits, connections } = self;
         let router = router(node, limits);
         let graceful = GracefulShutdown::new();
-        let connections = Arc::new(Semaphore::new(limits.connections));
         let mut stop = std::pin::pin!(stop);
         loop {
             let taken = tokio::select! {
@@ -76,7 +99,7 @@ impl Server {
                     continue;
                 }
             };
-            let Ok(place) = connections.clone().try_acquire_owned() else { continue };
+            let Ok(place) = connections.free.clone().try_acquire_owned() else { continue };
             let _ = stream.set_nodelay(true);
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -91,6 +114,9 @@ impl Server {
             });
         }
         drop(listener);
-        let _ = tokio::time::timeout(DRAIN, graceful.shutdown()).await;
+        match tokio::time::timeout(limits.drain, graceful.shutdown()).await {
+            Ok(()) => 0,
+            Err(_) => connections.count(),
+        }
     }
 }

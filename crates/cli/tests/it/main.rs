@@ -9,6 +9,7 @@ mod doctor;
 mod filled;
 mod limits;
 mod search;
+mod serve;
 mod sim;
 mod tables;
 
