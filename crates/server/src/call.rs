@@ -66,6 +66,27 @@ impl Params {
         Params(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
+    /// Of an object of values, as the head of each search of several is.
+    ///
+    /// # Errors
+    /// If something in it is no single value.
+    pub(crate) fn of(head: &Map<String, Value>) -> Result<Params, ApiError> {
+        let text = |(name, value): (&String, &Value)| match value {
+            Value::String(text) => Ok((name.clone(), text.clone())),
+            Value::Bool(_) | Value::Number(_) => Ok((name.clone(), value.to_string())),
+            _ => Err(ApiError::argument(format!("[{name}]: give one value"))),
+        };
+        head.iter().map(text).collect::<Result<_, _>>().map(Params)
+    }
+
+    /// Takes over a parameter that is not there.
+    pub(crate) fn inherit(&mut self, other: &Params, name: &str) {
+        if let (None, Some(text)) = (self.get(name), other.get(name)) {
+            let text = text.to_owned();
+            self.0.insert(name.to_owned(), text);
+        }
+    }
+
     /// Refuses what is neither common nor among `known`.
     ///
     /// # Errors

@@ -6,18 +6,23 @@
 mod api;
 mod call;
 mod cluster;
+mod cluster_settings;
 mod config;
+mod counts;
 mod error;
 mod filter_path;
 mod http;
+mod machine;
 mod mapping;
 mod node;
 mod query;
+mod repository;
 mod route;
 mod run;
 mod serve;
 mod settings;
 mod source;
+mod tasks;
 
 pub use cluster::StoreError;
 pub use config::{Config, ConfigError, KEYS, Key};

@@ -1,13 +1,18 @@
 //! The node: tables, what is known beside them, and who it is.
 
+use crate::api::Scrolls;
 use crate::cluster::{Cluster, Store, StoreError};
+use crate::cluster_settings;
+use crate::counts::Counts;
 use crate::error::ApiError;
+use crate::tasks::Tasks;
 use axum::http::StatusCode;
 use lanewise_engine::table::{Resources, Watched};
-use lanewise_engine::{Engine, EngineError, Limits};
-use lanewise_storage::{Disk, Storage};
-use std::path::Path;
-use std::sync::Arc;
+use lanewise_engine::{Engine, EngineError, Limits, Pool, Threads};
+use lanewise_storage::{Disk, Kind, Storage};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a node is called where nobody said.
@@ -19,6 +24,21 @@ pub struct Node {
     pub(crate) store: Store,
     pub(crate) name: String,
     pub(crate) cluster_name: String,
+    /// Where it listens, once it does.
+    pub(crate) address: OnceLock<SocketAddr>,
+    pub(crate) began_ms: u64,
+    pub(crate) counts: Counts,
+    pub(crate) tasks: Tasks,
+    pub(crate) scrolls: Scrolls,
+    /// Of memory, where no setting says it.
+    pub(crate) limit_bytes: u64,
+    pub(crate) threads: Threads,
+    pub(crate) pool: Arc<Pool>,
+    /// Below which folders of snapshots may be (`path.repo`).
+    pub(crate) repositories: Vec<PathBuf>,
+    /// Held by whoever changes one.
+    pub(crate) changing_repositories: Arc<Mutex<()>>,
+    storage: Arc<dyn Storage>,
 }
 
 /// Why a node does not start.
@@ -47,19 +67,44 @@ impl Node {
         create(folder).map_err(failed)?;
         let storage: Arc<dyn Storage> = Arc::new(Disk::new(folder).map_err(failed)?);
         // It holds the folder, for the state too.
+        let (threads, pool) = (resources.threads, resources.pool.clone());
+        let limit_bytes = resources.admission.limit();
         let engine = Engine::open(storage.clone(), resources, limits).map_err(|error| match error {
             EngineError::Locked => NodeError::Taken { folder: name() },
             error => NodeError::Engine { folder: name(), error },
         })?;
-        let store = Store::open(storage, new_uuid)?;
-        let node = Node { engine, store, name: NAME.to_owned(), cluster_name: NAME.to_owned() };
+        let store = Store::open(storage.clone(), new_uuid)?;
+        let node = Node {
+            engine,
+            store,
+            name: NAME.to_owned(),
+            cluster_name: NAME.to_owned(),
+            address: OnceLock::new(),
+            began_ms: now_ms(),
+            counts: Counts::default(),
+            tasks: Tasks::default(),
+            scrolls: Scrolls::default(),
+            limit_bytes,
+            threads,
+            pool,
+            repositories: Vec::new(),
+            changing_repositories: Arc::default(),
+            storage,
+        };
         node.settle().map_err(|error| NodeError::Engine { folder: name(), error })?;
+        cluster_settings::apply(&node);
         Ok(node)
     }
 
     /// The same with another name.
     pub fn named(mut self, name: &str) -> Node {
         name.clone_into(&mut self.name);
+        self
+    }
+
+    /// The same, with folders of snapshots below these (`path.repo`): without any there are none.
+    pub fn with_repositories(mut self, folders: Vec<PathBuf>) -> Node {
+        self.repositories = folders;
         self
     }
 
@@ -84,10 +129,47 @@ impl Node {
             Ok(()) | Err(EngineError::Missing { .. }) => {}
             Err(error) => return Err(of_engine(error)),
         }
+        self.counts.forget(index);
         self.store.change(|cluster| {
             cluster.dropping.retain(|name| name != index);
             Ok(())
         })
+    }
+
+    /// Closes a table that nobody holds; the next who asks for it opens it.
+    pub(crate) fn close_table(&self, index: &str) -> Result<bool, ApiError> {
+        self.engine.close(index).map_err(of_engine)
+    }
+
+    /// Bytes that are free where tables are, 0 if the system does not say.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.storage.free_bytes().unwrap_or(0)
+    }
+
+    /// The node's name for clients, who may have several.
+    pub(crate) fn id(&self) -> String {
+        self.cluster().uuid.clone()
+    }
+
+    /// A task's name for clients.
+    pub(crate) fn task_id(&self, number: u64) -> String {
+        format!("{}:{number}", self.id())
+    }
+
+    /// Bytes of an index's files.
+    pub(crate) fn bytes_of(&self, index: &str) -> u64 {
+        let mut folders = vec![Path::new("tables").join(index)];
+        let mut bytes = 0;
+        while let Some(folder) = folders.pop() {
+            // What goes while it is looked at has no bytes any more.
+            for entry in self.storage.list(&folder).unwrap_or_default() {
+                match entry.kind {
+                    Kind::File => bytes += entry.bytes,
+                    Kind::Folder => folders.push(folder.join(entry.name)),
+                }
+            }
+        }
+        bytes
     }
 
     /// What is known beside the tables, at this moment.

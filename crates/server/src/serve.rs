@@ -58,6 +58,9 @@ impl Server {
         limits: HttpLimits,
     ) -> Result<Server, ServeError> {
         let listener = TcpListener::bind(address).await.map_err(|error| ServeError { address, error })?;
+        if let Ok(address) = listener.local_addr() {
+            let _ = node.address.set(address);
+        }
         let all = limits.connections;
         Ok(Server {
             listener,

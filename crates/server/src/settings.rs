@@ -1,8 +1,9 @@
 //! An index's settings: by full names, values as strings, as OpenSearch gives them back; and what a table makes of them.
 
 use crate::error::ApiError;
+use lanewise_engine::MemoryLimit;
 use lanewise_engine::table::{Durability, Settings};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// When a setting may be given.
@@ -18,12 +19,36 @@ enum When {
 
 /// What a value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(crate) enum Form {
     Any,
     Flag,
     Number,
     Time,
     Bytes,
+    /// Bytes, or a share of the machine's.
+    Memory,
+}
+
+impl Form {
+    /// Refuses a value of another form.
+    pub(crate) fn check(self, name: &str, value: &str) -> Result<(), ApiError> {
+        let (fits, expected) = match self {
+            Form::Any => (true, "a value"),
+            Form::Flag => (matches!(value, "true" | "false"), "true or false"),
+            Form::Number => (value.parse::<f64>().is_ok_and(f64::is_finite), "a number"),
+            Form::Time => (value == "-1" || time_ms(value).is_some(), "a time such as 30s"),
+            Form::Bytes => (value == "-1" || bytes(value).is_some(), "a size such as 512mb"),
+            Form::Memory => {
+                (value.parse::<MemoryLimit>().is_ok(), "a size such as 512mb, or a share such as 50%")
+            }
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(ApiError::argument(format!(
+            "Failed to parse value [{value}] for setting [{name}]: give {expected}"
+        )))
+    }
 }
 
 /// The settings that are known. Those that a table does not follow are kept and given back: nothing is promised that they
@@ -82,6 +107,19 @@ pub(crate) type Flat = BTreeMap<String, Option<String>>;
 /// # Errors
 /// If something is no value.
 pub(crate) fn flat(given: &Map<String, Value>) -> Result<Flat, ApiError> {
+    let mut all = Flat::new();
+    for (name, value) in flattened(given)? {
+        let known = name == "index" || name.starts_with("index.");
+        all.insert(if known { name } else { format!("index.{name}") }, value);
+    }
+    Ok(all)
+}
+
+/// Flat or nested settings by full name.
+///
+/// # Errors
+/// If something is no value.
+pub(crate) fn flattened(given: &Map<String, Value>) -> Result<Flat, ApiError> {
     fn walk(path: &str, value: &Value, all: &mut Flat) -> Result<(), ApiError> {
         let text = match value {
             Value::Object(inner) => {
@@ -98,12 +136,36 @@ pub(crate) fn flat(given: &Map<String, Value>) -> Result<Flat, ApiError> {
         Ok(())
     }
     let mut all = Flat::new();
-    for (key, value) in given {
-        let path =
-            if key == "index" || key.starts_with("index.") { key.clone() } else { format!("index.{key}") };
-        walk(&path, value, &mut all)?;
-    }
+    given.iter().try_for_each(|(key, value)| walk(key, value, &mut all))?;
     Ok(all)
+}
+
+/// Settings as they are given back: by full name, or nested.
+pub(crate) fn shown(settings: &BTreeMap<String, String>, flat: bool) -> Value {
+    let mut root = Map::new();
+    for (name, value) in settings {
+        if flat {
+            root.insert(name.clone(), json!(value));
+            continue;
+        }
+        let mut now = &mut root;
+        let mut parts: Vec<&str> = name.split('.').collect();
+        let mut last = parts.pop().unwrap_or_default().to_owned();
+        let mut path = String::new();
+        for part in parts {
+            path += part;
+            // Below a setting that has a value itself names stay together: `"knn": "true", "knn.algo_param": {…}`.
+            if now.get(&path).is_some_and(|there| !there.is_object()) {
+                path.push('.');
+                continue;
+            }
+            let inner = now.entry(std::mem::take(&mut path)).or_insert_with(|| json!({}));
+            now = inner.as_object_mut().expect("what is there was looked at");
+        }
+        last.insert_str(0, &path);
+        now.insert(last, json!(value));
+    }
+    Value::Object(root)
 }
 
 /// Refuses settings that are not known, have no such value, or may not be given now.
@@ -132,25 +194,7 @@ pub(crate) fn check(given: &Flat, creating: bool) -> Result<(), ApiError> {
             _ => {}
         }
         let Some(value) = value else { continue };
-        let fits = match form {
-            Form::Any => true,
-            Form::Flag => matches!(value.as_str(), "true" | "false"),
-            Form::Number => value.parse::<f64>().is_ok_and(f64::is_finite),
-            Form::Time => value == "-1" || time_ms(value).is_some(),
-            Form::Bytes => value == "-1" || bytes(value).is_some(),
-        };
-        if !fits {
-            return Err(ApiError::argument(format!(
-                "Failed to parse value [{value}] for setting [{name}]: give {}",
-                match form {
-                    Form::Any => "a value",
-                    Form::Flag => "true or false",
-                    Form::Number => "a number",
-                    Form::Time => "a time such as 30s",
-                    Form::Bytes => "a size such as 512mb",
-                }
-            )));
-        }
+        form.check(name, value)?;
     }
     Ok(())
 }
@@ -238,7 +282,6 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn settings_are_read_in_every_form() {
@@ -268,6 +311,21 @@ mod tests {
                 .to_string();
             assert!(said.contains(says), "{said}");
         }
+    }
+
+    #[test]
+    fn names_stay_together_below_a_setting_with_a_value() {
+        let flat = [
+            ("index.knn", "true"),
+            ("index.knn.algo_param.ef_search", "100"),
+            ("index.knn.space_type", "l2"),
+            ("index.uuid", "x"),
+        ];
+        let flat: BTreeMap<_, _> =
+            flat.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let nested = json!({"index": {"knn": "true", "knn.algo_param": {"ef_search": "100"}, "knn.space_type": "l2", "uuid": "x"}});
+        assert_eq!(shown(&flat, false), nested);
+        assert_eq!(shown(&flat, true)["index.knn.algo_param.ef_search"], "100");
     }
 
     #[test]

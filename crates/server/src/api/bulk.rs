@@ -3,16 +3,17 @@
 //! Writes are gathered and given to their tables together, so that one sync of the disk serves them all. A line that cannot
 //! be read ends the request; what stood before it is done then, and the error says how many that were.
 
-use super::document::{condition, of_write, outcome, status, written_to};
+use super::document::{Told, condition, of_write, told, written_to};
+use super::update::{Plan, Update, nothing, vector_fields};
 use crate::call::{Body, Call, Content, Reply};
 use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::node::{Node, now_ms};
 use crate::route::{Reads, Role, Route, Verb};
 use axum::http::StatusCode;
-use lanewise_engine::table::{Watched, When, Write, Written};
+use lanewise_engine::table::{Watched, When, Write};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ pub(super) const ROUTES: &[Route] = &[Route {
     role: Role::Write,
     reads: Reads::Stream,
     handler: bulk,
-    says: "many writes, as lines of JSON: index, create, delete",
+    says: "many writes, as lines of JSON: index, create, update, delete",
 }];
 
 fn bulk(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
@@ -127,7 +128,7 @@ impl Lines<'_> {
 }
 
 /// What became of a write.
-type Done = Result<Written, ApiError>;
+type Done = Result<Told, ApiError>;
 
 /// What a line asks for.
 struct Action {
@@ -135,6 +136,8 @@ struct Action {
     index: String,
     id: Option<String>,
     when: When,
+    /// Of an update: tries after the first.
+    retries: usize,
 }
 
 impl Action {
@@ -149,7 +152,8 @@ impl Action {
             "index" => "index",
             "create" => "create",
             "delete" => "delete",
-            other => return Err(format!("action [{other}]: one of index, create, delete")),
+            "update" => "update",
+            other => return Err(format!("action [{other}]: one of index, create, update, delete")),
         };
         let known = [
             "_index",
@@ -160,6 +164,8 @@ impl Action {
             "if_primary_term",
             "require_alias",
             "op_type",
+            "retry_on_conflict",
+            "_retry_on_conflict",
         ];
         if let Some(other) = fields.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(format!("unknown parameter [{other}]"));
@@ -180,7 +186,9 @@ impl Action {
             condition(number("if_seq_no"), number("if_primary_term")).map_err(|error| error.to_string())?;
         let create = verb == "create" || fields.get("op_type") == Some(&Value::from("create"));
         let when = if create { When::Absent } else { seq.unwrap_or_default() };
-        Ok(Action { verb, index, id, when })
+        let retries =
+            number("retry_on_conflict").or(number("_retry_on_conflict")).unwrap_or(0).min(100) as usize;
+        Ok(Action { verb, index, id, when, retries })
     }
 }
 
@@ -198,22 +206,42 @@ struct Waiting {
     verb: &'static str,
     name: String,
     id: Option<String>,
-    write: Result<Write, ApiError>,
+    job: Result<Job, ApiError>,
+}
+
+/// What is done with a document.
+enum Job {
+    Write(Write),
+    Update(String, Box<Update>),
+}
+
+impl Job {
+    fn id(&self) -> Option<&str> {
+        match self {
+            Job::Write(Write::Put { id, .. }) => id.as_deref(),
+            Job::Write(Write::Delete { id, .. }) | Job::Update(id, _) => Some(id),
+        }
+    }
 }
 
 impl Batch<'_> {
     fn take(&mut self, action: Action, document: Option<serde_json::Result<Value>>) {
-        let Action { verb, index: name, id, when } = action;
-        let write = match (document, &id) {
-            (Some(Ok(Value::Object(document))), _) => {
-                Ok(Write::Put { id: id.clone(), document, vectors: Vec::new(), when })
+        let Action { verb, index: name, id, when, retries } = action;
+        let required = |what: &str| ApiError::argument(format!("an id is required for {what}"));
+        let job = match (document, verb, &id) {
+            (Some(Ok(Value::Object(body))), "update", Some(id)) => {
+                Update::read(body, retries, when).map(|update| Job::Update(id.clone(), Box::new(update)))
             }
-            (Some(Ok(_)), _) => Err(ApiError::mapping("failed to parse: the document is no JSON object")),
-            (Some(Err(error)), _) => Err(ApiError::mapping(format!("failed to parse: {error}"))),
-            (None, Some(id)) => Ok(Write::Delete { id: id.clone(), when }),
-            (None, None) => Err(ApiError::argument("an id is required for a delete")),
+            (Some(_), "update", None) => Err(required("an update")),
+            (Some(Ok(Value::Object(document))), ..) => {
+                Ok(Job::Write(Write::Put { id: id.clone(), document, vectors: Vec::new(), when }))
+            }
+            (Some(Ok(_)), ..) => Err(ApiError::mapping("failed to parse: the document is no JSON object")),
+            (Some(Err(error)), ..) => Err(ApiError::mapping(format!("failed to parse: {error}"))),
+            (None, _, Some(id)) => Ok(Job::Write(Write::Delete { id: id.clone(), when })),
+            (None, ..) => Err(required("a delete")),
         };
-        self.waiting.push(Waiting { verb, name, id, write });
+        self.waiting.push(Waiting { verb, name, id, job });
     }
 
     /// Does what waits, index by index, and answers it in the order of the lines.
@@ -223,32 +251,28 @@ impl Batch<'_> {
         let mut answers: Vec<Option<Done>> = Vec::new();
         // By index, whatever name it was given: writes to one keep their order.
         let mut by_index: Vec<Together> = Vec::new();
-        for Waiting { verb, name, id, write } in std::mem::take(&mut self.waiting) {
+        for Waiting { verb, name, id, job } in std::mem::take(&mut self.waiting) {
             let at = answers.len();
             answers.push(None);
             let table = self.tables.entry(name.clone()).or_insert_with(|| written_to(self.node, &name));
             let known = table.as_ref().map_or(name, |(index, _)| index.clone());
             said.push((verb, known, id));
-            match (write, table) {
+            match (job, table) {
                 (Err(error), _) => answers[at] = Some(Err(error)),
                 (_, Err(error)) => answers[at] = Some(Err(error.clone())),
-                (Ok(write), Ok((index, table))) => {
+                (Ok(job), Ok((index, table))) => {
                     let same = by_index.iter().position(|together| together.index == *index);
                     let same = same.unwrap_or_else(|| {
                         let (index, table) = (index.clone(), table.clone());
-                        by_index.push(Together { index, table, places: Vec::new(), writes: Vec::new() });
+                        by_index.push(Together { index, table, jobs: Vec::new() });
                         by_index.len() - 1
                     });
-                    by_index[same].places.push(at);
-                    by_index[same].writes.push(write);
+                    by_index[same].jobs.push((at, job));
                 }
             }
         }
-        for Together { index, table, places, writes } in by_index {
-            for (at, done) in places.into_iter().zip(table.write(writes)) {
-                let id = said[at].2.as_deref().unwrap_or("_auto");
-                answers[at] = Some(done.map_err(|error| of_write(&index, id, error)));
-            }
+        for together in by_index {
+            together.work(self.node, |at, done| answers[at] = Some(done));
         }
         for ((verb, index, id), answer) in said.into_iter().zip(answers) {
             self.answer.item(verb, &index, id, answer.expect("each has one"));
@@ -262,12 +286,88 @@ impl Batch<'_> {
     }
 }
 
-/// Writes of one index, and their places among all.
+/// What is done in one index, with the places among all.
 struct Together {
     index: String,
     table: Arc<Watched>,
-    places: Vec<usize>,
-    writes: Vec<Write>,
+    jobs: Vec<(usize, Job)>,
+}
+
+impl Together {
+    /// Does all, in order: an update sees what stood before it.
+    fn work(self, node: &Node, mut say: impl FnMut(usize, Done)) {
+        let Together { index, table, jobs } = self;
+        let (mut group, mut ids) = (Vec::new(), HashSet::new());
+        for (at, job) in jobs {
+            let id = job.id().map(str::to_owned);
+            if matches!(job, Job::Update(..)) && id.as_ref().is_some_and(|id| ids.contains(id)) {
+                write(node, &index, &table, std::mem::take(&mut group), &mut say);
+                ids.clear();
+            }
+            ids.extend(id);
+            group.push((at, job));
+        }
+        write(node, &index, &table, group, &mut say);
+    }
+}
+
+/// Does jobs of which no update is of a document that one before it writes.
+fn write(
+    node: &Node,
+    index: &str,
+    table: &Watched,
+    jobs: Vec<(usize, Job)>,
+    say: &mut impl FnMut(usize, Done),
+) {
+    let updated: Vec<&str> = jobs
+        .iter()
+        .filter_map(|(_, job)| if let Job::Update(id, _) = job { Some(id.as_str()) } else { None })
+        .collect();
+    let mut found = match table.fetch(&updated, &vector_fields(table)) {
+        Ok(found) => found.into_iter(),
+        Err(error) => {
+            let error = ApiError::internal(error);
+            return jobs.into_iter().for_each(|(at, _)| say(at, Err(error.clone())));
+        }
+    };
+    let (mut writes, mut places) = (Vec::new(), Vec::new());
+    for (at, job) in jobs {
+        match job {
+            Job::Write(write) => {
+                places.push((at, None));
+                writes.push(write);
+            }
+            Job::Update(id, update) => match update.plan(table, index, &id, found.next().flatten()) {
+                Ok(Plan::Write(write)) => {
+                    places.push((at, Some(update)));
+                    writes.push(write);
+                }
+                Ok(Plan::Nothing { version, seq }) => say(at, Ok(nothing(index, &id, version, seq))),
+                Err(error) => say(at, Err(error)),
+            },
+        }
+    }
+    let id = |write: &Write| match write {
+        Write::Put { id, .. } => id.clone().unwrap_or("_auto".to_owned()),
+        Write::Delete { id, .. } => id.clone(),
+    };
+    let ids: Vec<String> = writes.iter().map(id).collect();
+    let deleted = writes.iter().filter(|write| matches!(write, Write::Delete { .. })).count();
+    let count = node.counts.of(index);
+    count.deleted.time(deleted, || ());
+    let done = count.indexed.time(writes.len() - deleted, || table.write(writes));
+    for (((at, update), id), done) in places.into_iter().zip(ids).zip(done) {
+        let done = done.map(|written| told(index, &written)).map_err(|error| of_write(index, &id, error));
+        say(
+            at,
+            match (done, update) {
+                (Err(error), Some(update)) if error.status() == StatusCode::CONFLICT => {
+                    update.again(node, index, table, &id, error)
+                }
+                (done, _) => done,
+            },
+        );
+    }
 }
 
 /// The answer, as it grows.
@@ -285,9 +385,8 @@ impl Answer {
 
     fn item(&mut self, verb: &'static str, index: &str, id: Option<String>, done: Done) {
         let said = match done {
-            Ok(written) => {
-                let mut said = outcome(index, &written);
-                said.insert("status".to_owned(), status(&written).as_u16().into());
+            Ok(Told { mut said, status }) => {
+                said.insert("status".to_owned(), status.as_u16().into());
                 Value::Object(said)
             }
             Err(error) => {

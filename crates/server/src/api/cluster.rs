@@ -1,7 +1,7 @@
 //! How the cluster of one is.
 
-use crate::call::{Call, Content, Reply};
-use crate::cluster::Names;
+use crate::call::{Call, Reply};
+use crate::cluster::{Names, Target};
 use crate::error::ApiError;
 use crate::node::Node;
 use crate::route::{Reads, Role, Route, Verb};
@@ -11,43 +11,31 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-pub(super) const ROUTES: &[Route] = &[
-    Route {
-        verbs: &[Verb::Get],
-        paths: &["/_cluster/health", "/_cluster/health/{index}"],
-        params: &[
-            "wait_for_status",
-            "wait_for_nodes",
-            "wait_for_active_shards",
-            "wait_for_no_initializing_shards",
-            "wait_for_no_relocating_shards",
-            "wait_for_events",
-            "timeout",
-            "cluster_manager_timeout",
-            "master_timeout",
-            "level",
-            "local",
-            "expand_wildcards",
-        ],
-        role: Role::Read,
-        reads: Reads::Whole,
-        handler: health,
-        says: "green, or red where a table is damaged",
-    },
-    Route {
-        verbs: &[Verb::Get],
-        paths: &["/_cat/indices", "/_cat/indices/{index}"],
-        params: &["v", "h", "s", "bytes", "ignore_unavailable", "allow_no_indices", "expand_wildcards"],
-        role: Role::Read,
-        reads: Reads::Whole,
-        handler: indices,
-        says: "indexes, one in a line",
-    },
-];
+pub(super) const ROUTES: &[Route] = &[Route {
+    verbs: &[Verb::Get],
+    paths: &["/_cluster/health", "/_cluster/health/{index}"],
+    params: &[
+        "wait_for_status",
+        "wait_for_nodes",
+        "wait_for_active_shards",
+        "wait_for_no_initializing_shards",
+        "wait_for_no_relocating_shards",
+        "wait_for_events",
+        "timeout",
+        "cluster_manager_timeout",
+        "master_timeout",
+        "level",
+        "local",
+        "expand_wildcards",
+    ],
+    role: Role::Read,
+    reads: Reads::Whole,
+    handler: health,
+    says: "green, or red where a table is damaged",
+}];
 
-/// The indexes whose tables are damaged, of those that `expression` names; and how many it names.
-fn damaged(node: &Node, call: &Call) -> Result<(Vec<String>, usize), ApiError> {
-    let targets = Names::targets(&node.cluster(), call)?;
+/// The indexes whose tables are damaged, of those that are named; and how many these are.
+pub(super) fn damaged(node: &Node, targets: Vec<Target>) -> (Vec<String>, usize) {
     let damaged: HashSet<Arc<str>> = node
         .engine
         .list()
@@ -56,22 +44,62 @@ fn damaged(node: &Node, call: &Call) -> Result<(Vec<String>, usize), ApiError> {
         .map(|listed| listed.name)
         .collect();
     let all = targets.len();
-    Ok((
-        targets
-            .into_iter()
-            .map(|target| target.index)
-            .filter(|name| damaged.contains(name.as_str()))
-            .collect(),
-        all,
-    ))
+    let named = targets.into_iter().map(|target| target.index);
+    (named.filter(|name| damaged.contains(name.as_str())).collect(), all)
+}
+
+/// How all indexes are.
+pub(super) fn status(node: &Node) -> Result<&'static str, ApiError> {
+    let all = Names::default().resolve(&node.cluster(), "")?;
+    Ok(if damaged(node, all).0.is_empty() { "green" } else { "red" })
+}
+
+/// Which share of shards is active, percent.
+pub(super) fn percent(active: usize, all: usize) -> f64 {
+    if all == 0 { 100.0 } else { 100.0 * active as f64 / all as f64 }
+}
+
+/// Whether one node is what somebody waits for: `2`, `>=1`, `ge(1)`, …
+fn is_enough(nodes: &str) -> Result<bool, ApiError> {
+    let wrong = || {
+        ApiError::argument(format!("wait_for_nodes [{nodes}]: give a number, perhaps after >=, <=, > or <"))
+    };
+    let words = [("ge(", ">="), ("le(", "<="), ("gt(", ">"), ("lt(", "<")];
+    let word =
+        words.iter().find_map(|(word, sign)| Some((*sign, nodes.strip_prefix(word)?.strip_suffix(')')?)));
+    let sign = || [">=", "<=", ">", "<"].into_iter().find_map(|sign| Some((sign, nodes.strip_prefix(sign)?)));
+    let (sign, number) = word.or_else(sign).unwrap_or(("", nodes));
+    let number: u32 = number.trim().parse().map_err(|_| wrong())?;
+    Ok(match sign {
+        ">=" => 1 >= number,
+        "<=" => 1 <= number,
+        ">" => 1 > number,
+        "<" => 1 < number,
+        _ => 1 == number,
+    })
 }
 
 fn health(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
-    let (damaged, all) = damaged(node, call)?;
-    let status = if damaged.is_empty() { "green" } else { "red" };
-    let wanted = call.params.get("wait_for_status");
-    let late = wanted.is_some_and(|wanted| status == "red" && wanted != "red");
-    let answer = json!({
+    let targets = Names::targets(&node.cluster(), call)?;
+    let (damaged, all) = damaged(node, targets.clone());
+    let color = |is_damaged: bool| if is_damaged { "red" } else { "green" };
+    let status = color(!damaged.is_empty());
+    let level = call.params.get("level").unwrap_or("cluster");
+    let enough = call.params.get("wait_for_nodes").map_or(Ok(true), is_enough)?;
+    let rank = |color: &str| ["green", "yellow", "red"].iter().position(|known| *known == color);
+    let wanted = match call.params.get("wait_for_status") {
+        None => 2,
+        Some(wanted) => rank(&wanted.to_lowercase())
+            .ok_or_else(|| ApiError::argument(format!("unknown cluster health status [{wanted}]")))?,
+    };
+    let late = !enough || rank(status) > Some(wanted);
+    let shards = |all: usize, damaged: usize| {
+        json!({
+            "active_primary_shards": all - damaged, "active_shards": all - damaged, "relocating_shards": 0,
+            "initializing_shards": 0, "unassigned_shards": damaged,
+        })
+    };
+    let mut answer = json!({
         "cluster_name": node.cluster_name,
         "status": status,
         "timed_out": late,
@@ -79,77 +107,29 @@ fn health(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
         "number_of_data_nodes": 1,
         "discovered_master": true,
         "discovered_cluster_manager": true,
-        "active_primary_shards": all - damaged.len(),
-        "active_shards": all - damaged.len(),
-        "relocating_shards": 0,
-        "initializing_shards": 0,
-        "unassigned_shards": damaged.len(),
         "delayed_unassigned_shards": 0,
         "number_of_pending_tasks": 0,
         "number_of_in_flight_fetch": 0,
         "task_max_waiting_in_queue_millis": 0,
-        "active_shards_percent_as_number": if all == 0 { 100.0 } else { 100.0 * (all - damaged.len()) as f64 / all as f64 },
+        "active_shards_percent_as_number": percent(all - damaged.len(), all),
     });
+    super::extend(&mut answer, shards(all, damaged.len()));
+    if level == "indices" || level == "shards" {
+        let of = |target: Target| {
+            let is_damaged = damaged.contains(&target.index);
+            let mut told =
+                json!({"status": color(is_damaged), "number_of_shards": 1, "number_of_replicas": 0});
+            super::extend(&mut told, shards(1, usize::from(is_damaged)));
+            if level == "shards" {
+                let mut shard = json!({"status": color(is_damaged), "primary_active": !is_damaged});
+                super::extend(&mut shard, shards(1, usize::from(is_damaged)));
+                told["shards"] = json!({"0": shard});
+            }
+            (target.index, told)
+        };
+        answer["indices"] = Value::Object(targets.into_iter().map(of).collect());
+    }
     // Nothing that is waited for comes by itself.
     let code = if late { StatusCode::REQUEST_TIMEOUT } else { StatusCode::OK };
     Ok(Reply::json(answer).with_status(code))
-}
-
-fn indices(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
-    let cluster = node.cluster();
-    let targets = Names::targets(&cluster, call)?;
-    let mut rows = Vec::new();
-    for target in targets {
-        let index = &cluster.indices[&target.index];
-        let (health, documents, deleted) = match node.table(&target.index) {
-            Ok(table) => {
-                let deleted: usize = table.segments().iter().map(|segment| segment.deleted).sum();
-                ("green", table.len().to_string(), deleted.to_string())
-            }
-            Err(_) => ("red", String::new(), String::new()),
-        };
-        let status = if index.closed { "close" } else { "open" };
-        let cells = [health, status, &target.index, &index.uuid, "1", "0", &documents, &deleted];
-        rows.push(cells.map(str::to_owned));
-    }
-    let names = ["health", "status", "index", "uuid", "pri", "rep", "docs.count", "docs.deleted"];
-    table(call, &names, &rows)
-}
-
-/// Rows as `_cat` has them: text in columns, or JSON; with a head if `v` is there, and only the columns `h`.
-fn table<const N: usize>(call: &Call, names: &[&str; N], rows: &[[String; N]]) -> Result<Reply, ApiError> {
-    let shown: Vec<usize> = match call.params.list("h") {
-        None => (0..N).collect(),
-        Some(wanted) => {
-            let place = |name: &&str| names.iter().position(|known| crate::cluster::matches(name, known));
-            wanted.iter().filter_map(place).collect()
-        }
-    };
-    match call.params.get("format") {
-        Some("json") => {
-            let row = |row: &[String; N]| -> Value {
-                shown
-                    .iter()
-                    .map(|&at| (names[at].to_owned(), json!(row[at])))
-                    .collect::<serde_json::Map<_, _>>()
-                    .into()
-            };
-            Ok(Reply::json(rows.iter().map(row).collect()))
-        }
-        None | Some("text") => {
-            let head = names.map(str::to_owned);
-            let lines: Vec<&[String; N]> =
-                call.params.flag("v", false)?.then_some(&head).into_iter().chain(rows).collect();
-            let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
-            let widths: Vec<usize> = shown.iter().map(|&at| width(at)).collect();
-            let mut text = String::new();
-            for line in lines {
-                let cells = shown.iter().zip(&widths).map(|(&at, width)| format!("{:<width$}", line[at]));
-                text += cells.collect::<Vec<_>>().join(" ").trim_end();
-                text.push('\n');
-            }
-            Ok(Reply { status: StatusCode::OK, content: Content::Text(text) })
-        }
-        Some(other) => Err(ApiError::argument(format!("format [{other}]: give text, or json"))),
-    }
 }

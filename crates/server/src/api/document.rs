@@ -1,11 +1,13 @@
 //! Documents, one at a time.
 
-use super::index;
-use crate::call::{Call, Reply};
+use super::{index, route};
+use crate::call::{Call, Params, Reply};
 use crate::cluster::Cluster;
+use crate::cluster_settings;
 use crate::error::ApiError;
 use crate::node::Node;
 use crate::route::{Reads, Role, Route, Verb};
+use crate::source::SourceFilter;
 use axum::http::StatusCode;
 use lanewise_engine::table::{Document, Outcome, Watched, When, Write, WriteError, Written};
 use serde_json::{Map, Value, json};
@@ -26,6 +28,10 @@ const WRITES: [&str; 12] = [
     "_source_includes",
     "_source_excludes",
 ];
+
+/// What documents may be asked for with.
+const READS: [&str; 7] =
+    ["realtime", "refresh", "routing", "preference", "_source", "_source_includes", "_source_excludes"];
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -58,15 +64,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         verbs: &[Verb::Get, Verb::Head],
         paths: &["/{index}/_doc/{id}"],
-        params: &[
-            "realtime",
-            "refresh",
-            "routing",
-            "preference",
-            "_source",
-            "_source_includes",
-            "_source_excludes",
-        ],
+        params: &READS,
         role: Role::Read,
         reads: Reads::Whole,
         handler: get,
@@ -75,12 +73,20 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         verbs: &[Verb::Get, Verb::Head],
         paths: &["/{index}/_source/{id}"],
-        params: &["realtime", "refresh", "routing", "preference"],
+        params: &READS,
         role: Role::Read,
         reads: Reads::Whole,
         handler: source,
         says: "a document's source alone",
     },
+    route(
+        Role::Read,
+        &[Verb::Get, Verb::Post],
+        &["/_mget", "/{index}/_mget"],
+        &READS,
+        many,
+        "documents by their ids",
+    ),
     Route {
         verbs: &[Verb::Delete],
         paths: &["/{index}/_doc/{id}"],
@@ -94,7 +100,11 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The table that writes to `name` go to: made as the templates say, if nothing has the name.
 pub(super) fn written_to(node: &Node, name: &str) -> Result<(String, Arc<Watched>), ApiError> {
-    if node.cluster().write_index(name)?.is_none() {
+    let cluster = node.cluster();
+    if cluster.write_index(name)?.is_none() {
+        if !cluster_settings::makes(&cluster, name) {
+            return Err(ApiError::no_index(name));
+        }
         match index::make(node, name, &Map::new()) {
             Ok(()) => {}
             // Somebody else was faster.
@@ -127,7 +137,11 @@ pub(super) fn read_from(node: &Node, name: &str) -> Result<(String, Arc<Watched>
 }
 
 /// The table of an index that is not closed.
-fn opened(node: &Node, cluster: &Cluster, index: &str) -> Result<(String, Arc<Watched>), ApiError> {
+pub(super) fn opened(
+    node: &Node,
+    cluster: &Cluster,
+    index: &str,
+) -> Result<(String, Arc<Watched>), ApiError> {
     if cluster.indices[index].closed {
         let closed = ApiError::new(StatusCode::BAD_REQUEST, "index_closed_exception", "closed");
         return Err(closed.with("index", index));
@@ -181,24 +195,44 @@ fn put_when(node: &Node, call: &mut Call, when: When) -> Result<Reply, ApiError>
     let (index, table) = written_to(node, call.name("index").unwrap_or_default())?;
     let id = call.name("id").map(str::to_owned);
     let write = Write::Put { id: id.clone(), document, vectors: Vec::new(), when };
-    one(&index, &table, id.as_deref().unwrap_or("_auto"), write)
+    one(node, &index, &table, id.as_deref().unwrap_or("_auto"), write)
 }
 
 fn delete(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let when = when(call)?;
     let (index, table) = read_from(node, call.name("index").unwrap_or_default())?;
     let id = call.name("id").unwrap_or_default().to_owned();
-    one(&index, &table, &id.clone(), Write::Delete { id, when })
+    one(node, &index, &table, &id.clone(), Write::Delete { id, when })
 }
 
-fn one(index: &str, table: &Watched, id: &str, write: Write) -> Result<Reply, ApiError> {
-    let done = table.write(vec![write]).into_iter().next().expect("one outcome for each write");
-    let written = done.map_err(|error| of_write(index, id, error))?;
-    Ok(Reply::json(Value::Object(outcome(index, &written))).with_status(status(&written)))
+fn one(node: &Node, index: &str, table: &Watched, id: &str, write: Write) -> Result<Reply, ApiError> {
+    let count = node.counts.of(index);
+    let timed = if matches!(write, Write::Delete { .. }) { &count.deleted } else { &count.indexed };
+    let done =
+        timed.time(1, || table.write(vec![write])).into_iter().next().expect("one outcome for each write");
+    Ok(told(index, &done.map_err(|error| of_write(index, id, error))?).reply())
+}
+
+/// What is said of a write, and the status that it has.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Told {
+    pub(super) said: Map<String, Value>,
+    pub(super) status: StatusCode,
+}
+
+impl Told {
+    pub(super) fn reply(self) -> Reply {
+        Reply::json(Value::Object(self.said)).with_status(self.status)
+    }
+}
+
+/// Of a write that was done.
+pub(super) fn told(index: &str, written: &Written) -> Told {
+    Told { said: outcome(index, written), status: status(written) }
 }
 
 /// How a write that was done is answered.
-pub(super) fn status(written: &Written) -> StatusCode {
+fn status(written: &Written) -> StatusCode {
     match written.outcome {
         Outcome::Created => StatusCode::CREATED,
         Outcome::Updated | Outcome::Deleted => StatusCode::OK,
@@ -207,7 +241,7 @@ pub(super) fn status(written: &Written) -> StatusCode {
 }
 
 /// What is said of a write that was done.
-pub(super) fn outcome(index: &str, written: &Written) -> Map<String, Value> {
+fn outcome(index: &str, written: &Written) -> Map<String, Value> {
     let result = match written.outcome {
         Outcome::Created => "created",
         Outcome::Updated => "updated",
@@ -240,40 +274,135 @@ pub(super) fn of_write(index: &str, id: &str, error: WriteError) -> ApiError {
     }
 }
 
-fn found(index: &str, document: &Document) -> Result<Value, ApiError> {
-    let source: Value = serde_json::from_slice(&document.source).map_err(ApiError::internal)?;
-    Ok(json!({
-        "_index": index, "_id": document.id, "_version": document.version, "_seq_no": document.seq,
-        "_primary_term": 1, "found": true, "_source": source,
-    }))
+/// How documents of an index are shown: `asked` says of what, and the mapping's `_source` leaves out more.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sources {
+    asked: SourceFilter,
+    mapped: SourceFilter,
 }
 
-fn document(table: &Watched, id: &str) -> Result<Option<Document>, ApiError> {
-    table.get(id).map_err(ApiError::internal)
-}
+impl Sources {
+    pub(super) fn of(cluster: &Cluster, index: &str, asked: SourceFilter) -> Result<Sources, ApiError> {
+        let mapped = cluster.indices.get(index).and_then(|index| index.mappings.get("_source"));
+        let mapped = mapped.and_then(Value::as_object).cloned().map(|mut fields| {
+            fields.remove("enabled");
+            Value::Object(fields)
+        });
+        Ok(Sources { asked, mapped: SourceFilter::read(mapped.as_ref(), &Params::default())? })
+    }
 
-fn get(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
-    let (index, table) = read_from(node, call.name("index").unwrap_or_default())?;
-    let id = call.name("id").unwrap_or_default();
-    match document(&table, id)? {
-        Some(document) => Ok(Reply::json(found(&index, &document)?)),
-        None => {
-            let missing = Reply::json(json!({"_index": index, "_id": id, "found": false}));
-            Ok(missing.with_status(StatusCode::NOT_FOUND))
+    /// Whether anything is shown.
+    pub(super) fn any(&self) -> bool {
+        self.asked != SourceFilter::None
+    }
+
+    /// What is shown of a source; `None` if nothing is.
+    pub(super) fn apply(&self, source: &[u8]) -> Result<Option<Value>, ApiError> {
+        if !self.any() {
+            return Ok(None);
         }
+        let source = serde_json::from_slice(source).map_err(ApiError::internal)?;
+        Ok(self.mapped.apply(source).and_then(|source| self.asked.apply(source)))
     }
 }
 
+fn found(index: &str, document: &Document, sources: &Sources) -> Result<Value, ApiError> {
+    let mut found = json!({
+        "_index": index, "_id": document.id, "_version": document.version, "_seq_no": document.seq,
+        "_primary_term": 1, "found": true,
+    });
+    if let Some(source) = sources.apply(&document.source)? {
+        found["_source"] = source;
+    }
+    Ok(found)
+}
+
+/// The document with an id, or that there is none.
+pub(super) fn looked_up(
+    node: &Node,
+    name: &str,
+    id: &str,
+    asked: SourceFilter,
+) -> Result<(Value, bool), ApiError> {
+    let (index, table) = read_from(node, name)?;
+    let sources = Sources::of(&node.cluster(), &index, asked)?;
+    let got = node.counts.of(&index).got.time(1, || table.get(id)).map_err(ApiError::internal)?;
+    match got {
+        Some(document) => Ok((found(&index, &document, &sources)?, true)),
+        None => Ok((json!({"_index": index, "_id": id, "found": false}), false)),
+    }
+}
+
+fn get(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let asked = SourceFilter::read(None, &call.params)?;
+    let (name, id) = (call.name("index").unwrap_or_default(), call.name("id").unwrap_or_default());
+    let (found, is_there) = looked_up(node, name, id, asked)?;
+    let status = if is_there { StatusCode::OK } else { StatusCode::NOT_FOUND };
+    Ok(Reply::json(found).with_status(status))
+}
+
 fn source(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
-    let (index, table) = read_from(node, call.name("index").unwrap_or_default())?;
-    let id = call.name("id").unwrap_or_default();
-    let Some(document) = document(&table, id)? else {
+    let asked = SourceFilter::read(None, &call.params)?;
+    let (name, id) = (call.name("index").unwrap_or_default(), call.name("id").unwrap_or_default());
+    let (mut found, is_there) = looked_up(node, name, id, asked)?;
+    if !is_there {
+        let index = found["_index"].as_str().unwrap_or_default();
+        let reason = format!("Document not found [{index}]/[{id}]");
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "resource_not_found_exception", reason));
+    }
+    Ok(Reply::json(found["_source"].take()))
+}
+
+/// Documents of one request, at most.
+const MANY: usize = 10_000;
+
+fn many(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let body = call.object()?;
+    let wrong = |what: &str| ApiError::argument(format!("[mget] {what}"));
+    let usual = call.name("index");
+    let mut asked = Vec::new();
+    for (key, value) in &body {
+        let all = value.as_array().ok_or_else(|| wrong(&format!("{key}: give an array")))?;
+        match key.as_str() {
+            "ids" => asked.extend(all.iter().map(|id| (id, usual, None))),
+            "docs" => {
+                for one in all {
+                    let fields = one.as_object().ok_or_else(|| wrong("docs: give objects"))?;
+                    let known = ["_index", "_id", "_source", "routing", "_routing"];
+                    if let Some(other) = fields.keys().find(|key| !known.contains(&key.as_str())) {
+                        return Err(wrong(&format!("unknown parameter [{other}]")));
+                    }
+                    let index = fields.get("_index").and_then(Value::as_str).or(usual);
+                    asked.push((one.get("_id").unwrap_or(&Value::Null), index, fields.get("_source")));
+                }
+            }
+            other => return Err(wrong(&format!("unknown key [{other}]: give docs, or ids"))),
+        }
+    }
+    if asked.is_empty() {
         return Err(ApiError::new(
-            StatusCode::NOT_FOUND,
-            "resource_not_found_exception",
-            format!("Document not found [{index}]/[{id}]"),
+            StatusCode::BAD_REQUEST,
+            "action_request_validation_exception",
+            "Validation Failed: 1: no documents to get;",
         ));
-    };
-    let found = found(&index, &document)?;
-    Ok(Reply::json(found["_source"].clone()))
+    }
+    if asked.len() > MANY {
+        return Err(wrong(&format!("more than {MANY} documents: ask for them in parts")));
+    }
+    let none = Params::default();
+    let mut docs = Vec::with_capacity(asked.len());
+    for (id, index, source) in asked {
+        let id = match id {
+            Value::String(id) => id.clone(),
+            Value::Number(id) => id.to_string(),
+            _ => return Err(wrong("_id is missing")),
+        };
+        let index = index.ok_or_else(|| wrong("_index is missing"))?;
+        let asked = SourceFilter::read(source, if source.is_some() { &none } else { &call.params })?;
+        docs.push(match looked_up(node, index, &id, asked) {
+            Ok((found, _)) => found,
+            Err(error) => json!({"_index": index, "_id": id, "error": error.body()["error"]}),
+        });
+    }
+    Ok(Reply::json(json!({"docs": docs})))
 }

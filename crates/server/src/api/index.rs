@@ -1,10 +1,11 @@
 //! Indexes: made, looked at, changed, dropped.
 
-use super::alias;
+use super::{alias, route};
 use crate::call::{Call, Reply};
-use crate::cluster::{Index, Names, PARAMS};
+use crate::cluster::{Alias, Index, Names, PARAMS};
+use crate::cluster_settings;
 use crate::error::ApiError;
-use crate::mapping::{Mappings, Usual};
+use crate::mapping::{self, Mappings, Usual};
 use crate::node::{Node, exists, new_uuid, now_ms, of_engine};
 use crate::route::{Reads, Role, Route, Verb};
 use crate::settings;
@@ -18,6 +19,16 @@ const WAITS: [&str; 4] = ["timeout", "cluster_manager_timeout", "master_timeout"
 /// Which indexes are shown, and how their settings are.
 const SHOWN: [&str; 5] =
     ["ignore_unavailable", "allow_no_indices", "expand_wildcards", "flat_settings", "include_defaults"];
+
+const OPENS: [&str; 7] = [
+    "ignore_unavailable",
+    "allow_no_indices",
+    "expand_wildcards",
+    "timeout",
+    "cluster_manager_timeout",
+    "master_timeout",
+    "wait_for_active_shards",
+];
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -69,9 +80,34 @@ pub(super) const ROUTES: &[Route] = &[
         params: &PARAMS,
         role: Role::Read,
         reads: Reads::Whole,
-        handler: mapping,
+        handler: get_mapping,
         says: "mappings of indexes",
     },
+    route(
+        Role::Admin,
+        &[Verb::Put, Verb::Post],
+        &["/{index}/_mapping", "/{index}/_mappings"],
+        &[
+            "ignore_unavailable",
+            "allow_no_indices",
+            "expand_wildcards",
+            "timeout",
+            "cluster_manager_timeout",
+            "master_timeout",
+            "write_index_only",
+        ],
+        put_mapping,
+        "names more fields of indexes whose mapping is dynamic; vectors are named when an index is made",
+    ),
+    route(
+        Role::Admin,
+        &[Verb::Post],
+        &["/{index}/_close"],
+        &OPENS,
+        close,
+        "closes indexes: they take no searches and no writes, and no memory",
+    ),
+    route(Role::Admin, &[Verb::Post], &["/{index}/_open"], &OPENS, open, "opens indexes that were closed"),
     Route {
         verbs: &[Verb::Get],
         paths: &["/_settings", "/{index}/_settings"],
@@ -97,24 +133,6 @@ pub(super) const ROUTES: &[Route] = &[
         handler: put_settings,
         says: "changes settings of indexes while they serve",
     },
-    Route {
-        verbs: &[Verb::Post, Verb::Get],
-        paths: &["/_refresh", "/{index}/_refresh"],
-        params: &PARAMS,
-        role: Role::Write,
-        reads: Reads::Whole,
-        handler: refresh,
-        says: "nothing: writes are seen at once",
-    },
-    Route {
-        verbs: &[Verb::Post, Verb::Get],
-        paths: &["/_flush", "/{index}/_flush"],
-        params: &["ignore_unavailable", "allow_no_indices", "expand_wildcards", "force", "wait_if_ongoing"],
-        role: Role::Write,
-        reads: Reads::Whole,
-        handler: flush,
-        says: "makes segments of what was written, so that logs begin anew",
-    },
 ];
 
 fn create(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
@@ -123,29 +141,52 @@ fn create(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     Ok(Reply::json(json!({"acknowledged": true, "shards_acknowledged": true, "index": name})))
 }
 
-/// Makes an index as `body` says.
+/// What an index is made of.
+struct Plan {
+    settings: BTreeMap<String, String>,
+    mappings: Mappings,
+    aliases: BTreeMap<String, Alias>,
+    of_table: lanewise_engine::table::Settings,
+}
+
+impl Plan {
+    fn read(body: &Map<String, Value>) -> Result<Plan, ApiError> {
+        let empty = Map::new();
+        let part = |key: &str| match body.get(key) {
+            None | Some(Value::Null) => Ok(&empty),
+            Some(Value::Object(part)) => Ok(part),
+            Some(_) => Err(ApiError::parsing(format!("[{key}]: give an object"))),
+        };
+        let given = settings::flat(part("settings")?)?;
+        settings::check(&given, true)?;
+        let settings: BTreeMap<String, String> =
+            given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let mappings = Mappings::read(part("mappings")?, usual(&settings))?;
+        let mut aliases = BTreeMap::new();
+        for (alias, fields) in part("aliases")? {
+            let wrong = || ApiError::parsing(format!("alias [{alias}]: give an object"));
+            aliases.insert(alias.clone(), alias::read(alias, fields.as_object().ok_or_else(wrong)?)?);
+        }
+        let of_table = settings::of_table(&settings)?;
+        Ok(Plan { settings, mappings, aliases, of_table })
+    }
+}
+
+/// Refuses what no index can be made of.
+pub(super) fn check(body: &Map<String, Value>) -> Result<(), ApiError> {
+    Plan::read(body).map(|_| ())
+}
+
+/// Makes an index as `body` says, and as templates say where it does not.
 pub(super) fn make(node: &Node, name: &str, body: &Map<String, Value>) -> Result<(), ApiError> {
-    let empty = Map::new();
-    let part = |key: &str| match body.get(key) {
-        None | Some(Value::Null) => Ok(&empty),
-        Some(Value::Object(part)) => Ok(part),
-        Some(_) => Err(ApiError::parsing(format!("[{key}]: give an object"))),
-    };
     if let Some(other) = body.keys().find(|key| !["settings", "mappings", "aliases"].contains(&key.as_str()))
     {
         return Err(ApiError::parsing(format!("unknown key [{other}] for create index")));
     }
-    let given = settings::flat(part("settings")?)?;
-    settings::check(&given, true)?;
-    let mut settings: BTreeMap<String, String> =
-        given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    let mappings = Mappings::read(part("mappings")?, usual(&settings))?;
-    let mut aliases = BTreeMap::new();
-    for (alias, fields) in part("aliases")? {
-        let wrong = || ApiError::parsing(format!("alias [{alias}]: give an object"));
-        aliases.insert(alias.clone(), alias::read(alias, fields.as_object().ok_or_else(wrong)?)?);
-    }
-    let of_table = settings::of_table(&settings)?;
+    check(body)?;
+    let mut template = node.cluster().given_to(name);
+    template.add(&Value::Object(body.clone()));
+    let Plan { mut settings, mappings, aliases, of_table } = Plan::read(&template.body())?;
     let (uuid, created_ms) = (new_uuid(), now_ms());
     settings.entry("index.number_of_shards".to_owned()).or_insert("1".to_owned());
     settings.entry("index.number_of_replicas".to_owned()).or_insert("0".to_owned());
@@ -207,26 +248,6 @@ fn targets(node: &Node, call: &Call) -> Result<Vec<(String, Index)>, ApiError> {
     Ok(targets.into_iter().map(|target| with(target.index)).collect())
 }
 
-/// Settings as they are given back: nested, or by full name.
-fn shown(index: &Index, flat: bool) -> Value {
-    let mut root = Map::new();
-    for (name, value) in &index.settings {
-        if flat {
-            root.insert(name.clone(), json!(value));
-            continue;
-        }
-        let mut now = &mut root;
-        let mut parts: Vec<&str> = name.split('.').collect();
-        let last = parts.pop().unwrap_or_default();
-        for part in parts {
-            let inner = now.entry(part).or_insert_with(|| json!({}));
-            now = inner.as_object_mut().expect("no setting's name is the beginning of another's");
-        }
-        now.insert(last.to_owned(), json!(value));
-    }
-    Value::Object(root)
-}
-
 fn each(
     node: &Node,
     call: &Call,
@@ -242,17 +263,67 @@ fn each(
 fn get(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let flat = call.params.flag("flat_settings", false)?;
     each(node, call, |index| {
-        Ok(json!({"aliases": index.aliases, "mappings": index.mappings, "settings": shown(index, flat)}))
+        Ok(
+            json!({"aliases": index.aliases, "mappings": index.mappings, "settings": settings::shown(&index.settings, flat)}),
+        )
     })
 }
 
-fn mapping(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+fn get_mapping(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     each(node, call, |index| Ok(json!({"mappings": index.mappings})))
+}
+
+fn put_mapping(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let body = call.object()?;
+    node.store.change(|cluster| {
+        for target in Names::targets(cluster, call)? {
+            let index =
+                cluster.indices.get_mut(&target.index).ok_or_else(|| ApiError::no_index(&target.index))?;
+            mapping::add(&mut index.mappings, &body)?;
+            // Together they must be what could have been asked for at the beginning.
+            Mappings::read(&index.mappings, usual(&index.settings))?;
+        }
+        Ok(())
+    })?;
+    Ok(Reply::json(json!({"acknowledged": true})))
+}
+
+fn close(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let closed = mark(node, call, true)?;
+    for name in &closed {
+        // Whoever searches it at this moment ends first; then it goes when its place is needed.
+        node.close_table(name)?;
+    }
+    let each: Map<String, Value> = closed.into_iter().map(|name| (name, json!({"closed": true}))).collect();
+    Ok(Reply::json(json!({"acknowledged": true, "shards_acknowledged": true, "indices": each})))
+}
+
+fn open(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    mark(node, call, false)?;
+    Ok(Reply::json(json!({"acknowledged": true, "shards_acknowledged": true})))
+}
+
+/// Closes or opens the indexes that a call names: their names.
+fn mark(node: &Node, call: &Call, closed: bool) -> Result<Vec<String>, ApiError> {
+    let usual = Names::of(&call.params)?;
+    // Wildcards mean those that are to change.
+    let names = match call.params.get("expand_wildcards") {
+        None => Names { open: closed, closed: !closed, ..usual },
+        Some(_) => usual,
+    };
+    node.store.change(|cluster| {
+        let targets = names.resolve(cluster, call.name("index").unwrap_or_default())?;
+        let all: Vec<String> = targets.into_iter().map(|target| target.index).collect();
+        for name in &all {
+            cluster.indices.get_mut(name).ok_or_else(|| ApiError::no_index(name))?.closed = closed;
+        }
+        Ok(all)
+    })
 }
 
 fn get_settings(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let flat = call.params.flag("flat_settings", false)?;
-    each(node, call, |index| Ok(json!({"settings": shown(index, flat)})))
+    each(node, call, |index| Ok(json!({"settings": settings::shown(&index.settings, flat)})))
 }
 
 fn put_settings(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
@@ -303,6 +374,10 @@ fn delete(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
                  instead."
             )));
         }
+        let wild = expression == "_all" || expression.contains('*');
+        if wild && cluster_settings::drops_by_name(cluster) {
+            return Err(ApiError::argument("Wildcard expressions or all indices are not allowed"));
+        }
         let targets = names.resolve(cluster, expression)?;
         let gone: Vec<String> = targets.into_iter().map(|target| target.index).collect();
         for name in &gone {
@@ -315,22 +390,4 @@ fn delete(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
         node.drop_table(&name)?;
     }
     Ok(Reply::json(json!({"acknowledged": true})))
-}
-
-/// One shard each, which answered.
-fn shards(count: usize) -> Reply {
-    Reply::json(json!({"_shards": {"total": count, "successful": count, "failed": 0}}))
-}
-
-fn refresh(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
-    Ok(shards(targets(node, call)?.len()))
-}
-
-fn flush(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
-    let all = targets(node, call)?;
-    for (name, _) in &all {
-        let flushed = node.table(name)?.flush();
-        flushed.map_err(ApiError::internal)?;
-    }
-    Ok(shards(all.len()))
 }

@@ -2,21 +2,84 @@
 
 mod alias;
 mod bulk;
+mod by_query;
+mod cat;
 mod cluster;
 mod document;
 mod index;
+mod knn;
+mod nodes;
+mod openapi;
 mod root;
 mod search;
+mod snapshot;
+mod state;
+mod stats;
+mod task;
+mod template;
+mod update;
+mod upkeep;
 
-use crate::route::Route;
+pub(crate) use search::Scrolls;
+
+use crate::call::Call;
+use crate::cluster::Names;
+use crate::error::ApiError;
+use crate::node::Node;
+use crate::route::{Handler, Reads, Role, Route, Verb};
+use lanewise_engine::table::Watched;
+use serde_json::Value;
+use std::sync::Arc;
 
 /// Every route, by subject.
 pub(crate) static ROUTES: &[&[Route]] = &[
     root::ROUTES,
     cluster::ROUTES,
+    state::ROUTES,
+    nodes::ROUTES,
+    task::ROUTES,
     index::ROUTES,
     alias::ROUTES,
+    template::ROUTES,
+    upkeep::ROUTES,
+    stats::ROUTES,
     document::ROUTES,
+    update::ROUTES,
     bulk::ROUTES,
+    by_query::ROUTES,
     search::ROUTES,
+    cat::ROUTES,
+    snapshot::ROUTES,
+    knn::ROUTES,
+    openapi::ROUTES,
 ];
+
+/// A route whose body is read before its handler runs.
+const fn route(
+    role: Role,
+    verbs: &'static [Verb],
+    paths: &'static [&'static str],
+    params: &'static [&'static str],
+    handler: Handler,
+    says: &'static str,
+) -> Route {
+    Route { verbs, paths, params, role, reads: Reads::Whole, handler, says }
+}
+
+/// The tables of the open indexes that a request's path names, with the indexes' names.
+fn tables(node: &Node, call: &Call) -> Result<Vec<(String, Arc<Watched>)>, ApiError> {
+    let cluster = node.cluster();
+    let names = Names::of(&call.params)?;
+    let targets = names.resolve(&cluster, call.name("index").unwrap_or_default())?;
+    let targets = targets
+        .into_iter()
+        .filter(|target| !(names.ignore_unavailable && cluster.indices[&target.index].closed));
+    targets.map(|target| document::opened(node, &cluster, &target.index)).collect()
+}
+
+/// Adds the fields of `more`.
+fn extend(told: &mut Value, more: Value) {
+    if let (Some(told), Value::Object(more)) = (told.as_object_mut(), more) {
+        told.extend(more);
+    }
+}

@@ -7,9 +7,9 @@ use crate::route::{Reads, Role, Route, Verb};
 use serde_json::json;
 
 /// The OpenSearch whose clients need not be changed: they look at the number.
-const OPENSEARCH: &str = "3.5.0";
+pub(super) const OPENSEARCH: &str = "3.5.0";
 /// Its Lucene.
-const LUCENE: &str = "10.3.2";
+pub(super) const LUCENE: &str = "10.3.2";
 
 pub(super) const ROUTES: &[Route] = &[Route {
     verbs: &[Verb::Get, Verb::Head],

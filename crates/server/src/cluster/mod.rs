@@ -5,6 +5,7 @@
 
 mod names;
 mod store;
+pub(crate) mod templates;
 
 pub(crate) use names::{Names, PARAMS, Target, matches};
 pub(crate) use store::Store;
@@ -15,7 +16,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The state of the cluster of one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cluster {
     /// Who it is, for as long as its folder lives.
     pub(crate) uuid: String,
@@ -25,12 +26,22 @@ pub(crate) struct Cluster {
     /// `_cluster/settings`, by full name.
     #[serde(default)]
     pub(crate) settings: BTreeMap<String, String>,
+    /// The same, until the node ends.
+    #[serde(skip)]
+    pub(crate) transient: BTreeMap<String, String>,
     /// Indexes by name; the tables have the same names.
     #[serde(default)]
     pub(crate) indices: BTreeMap<String, Index>,
-    /// Index templates, as they were given.
+    /// Legacy templates (`_template`), as they were given; so the next two.
     #[serde(default)]
     pub(crate) templates: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub(crate) index_templates: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub(crate) component_templates: BTreeMap<String, Value>,
+    /// Folders of snapshots, as they were given.
+    #[serde(default)]
+    pub(crate) repositories: BTreeMap<String, Value>,
     /// Tables that are to be dropped: their indexes are gone.
     #[serde(default)]
     pub(crate) dropping: Vec<String>,

@@ -184,14 +184,8 @@ mod tests {
             aliases: aliases.iter().map(|(name, alias)| ((*name).to_owned(), alias.clone())).collect(),
             ..Index::default()
         };
-        Cluster {
-            uuid: String::new(),
-            version: 0,
-            settings: Default::default(),
-            indices: indices.iter().map(|(name, aliases)| ((*name).to_owned(), index(aliases))).collect(),
-            templates: Default::default(),
-            dropping: Vec::new(),
-        }
+        let named = |(name, aliases): &(&str, &[(&str, Alias)])| ((*name).to_owned(), index(aliases));
+        Cluster { indices: indices.iter().map(named).collect(), ..Cluster::default() }
     }
 
     fn named(cluster: &Cluster, expression: &str) -> Vec<String> {

@@ -45,14 +45,7 @@ impl Store {
         let (cluster, generation) = match manifest::read(&*storage, path) {
             Ok(read) => (serde_json::from_slice(&read.contents)?, read.generation),
             Err(ReadError::Missing) => {
-                let cluster = Cluster {
-                    uuid: uuid(),
-                    version: 0,
-                    settings: Default::default(),
-                    indices: Default::default(),
-                    templates: Default::default(),
-                    dropping: Vec::new(),
-                };
+                let cluster = Cluster { uuid: uuid(), ..Cluster::default() };
                 (cluster.clone(), manifest::replace(&*storage, path, 0, &serde_json::to_vec(&cluster)?)?)
             }
             Err(error) => return Err(error.into()),

@@ -10,8 +10,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// What mappings say beside their fields, and is kept and given back.
-const KEPT: [&str; 5] =
-    ["_meta", "date_detection", "numeric_detection", "dynamic_templates", "dynamic_date_formats"];
+const KEPT: [&str; 4] = ["_meta", "date_detection", "numeric_detection", "dynamic_date_formats"];
 /// Parameters of fields that change nothing here: everything is indexed, sorted by, and kept.
 const IDLE: [&str; 17] = [
     "boost",
@@ -54,6 +53,7 @@ impl Mappings {
                 "properties" => properties("", value, &mut schema.fields, usual)?,
                 "dynamic" => schema.dynamic = dynamic(value)?,
                 "_source" => source(value)?,
+                "dynamic_templates" => templates(value)?,
                 "_routing" if value == &serde_json::json!({"required": false}) => {}
                 name if KEPT.contains(&name) => {}
                 other => {
@@ -66,6 +66,77 @@ impl Mappings {
         schema.check().map_err(|error| ApiError::mapping(error.to_string()))?;
         Ok(Mappings { schema, given: given.clone() })
     }
+}
+
+/// Adds what a client gave later to mappings: fields that a table serves as it does those that nobody named.
+///
+/// # Errors
+/// If a field is there already, and not so, or cannot come later.
+pub(crate) fn add(mappings: &mut Map<String, Value>, given: &Map<String, Value>) -> Result<(), ApiError> {
+    let open = mappings.get("dynamic").map_or(Ok(Dynamic::True), dynamic)? == Dynamic::True;
+    for (name, value) in given {
+        match name.as_str() {
+            "properties" => {
+                let wrong = || ApiError::mapping("Expected map for property [properties]");
+                let fields = mappings.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
+                add_fields("", fields, value.as_object().ok_or_else(wrong)?, open)?;
+            }
+            "_meta" | "dynamic_templates" => drop(mappings.insert(name.clone(), value.clone())),
+            name if mappings.get(name) == Some(value) => {}
+            other => {
+                return Err(ApiError::argument(format!(
+                    "[{other}] cannot be changed after an index is made"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn add_fields(
+    path: &str,
+    fields: &mut Value,
+    given: &Map<String, Value>,
+    open: bool,
+) -> Result<(), ApiError> {
+    let Some(fields) = fields.as_object_mut() else { return Ok(()) };
+    for (key, how) in given {
+        let name = format!("{path}{key}");
+        let inner = how.get("properties").and_then(Value::as_object);
+        match (fields.get_mut(key), inner) {
+            (Some(now), _) if now == how => {}
+            (Some(now), Some(inner)) if now.get("properties").is_some() => {
+                add_fields(&format!("{name}."), &mut now["properties"], inner, open)?;
+            }
+            (Some(now), _) => {
+                return Err(ApiError::argument(format!(
+                    "mapper [{name}] cannot be changed from [{now}] to [{how}]: make an index with it, and reindex"
+                )));
+            }
+            (None, _) if !open => {
+                return Err(ApiError::argument(format!(
+                    "field [{name}] cannot come later where dynamic is not true: make an index with it, and reindex"
+                )));
+            }
+            (None, _) => {
+                let mut schema = BTreeMap::new();
+                let one = Map::from_iter([(key.clone(), how.clone())]);
+                properties(path, &Value::Object(one), &mut schema, Usual::default())?;
+                let later = |kind: &FieldKind| match kind {
+                    FieldKind::Vector(_) => false,
+                    FieldKind::Text { analyzer } => *analyzer == Analyzer::Standard,
+                    _ => true,
+                };
+                if let Some((name, _)) = schema.iter().find(|(_, kind)| !later(kind)) {
+                    return Err(ApiError::argument(format!(
+                        "field [{name}]: vectors and analyzers are named when an index is made: make one, and reindex"
+                    )));
+                }
+                fields.insert(key.clone(), how.clone());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn dynamic(value: &Value) -> Result<Dynamic, ApiError> {
@@ -93,6 +164,47 @@ fn source(value: &Value) -> Result<(), ApiError> {
             }
             ("includes" | "excludes", Value::Array(paths)) if paths.iter().all(Value::is_string) => {}
             _ => return Err(ApiError::mapping(format!("_source: unknown parameter [{name} : {value}]"))),
+        }
+    }
+    Ok(())
+}
+
+/// Types that fields may get by templates: found as all that the schema does not name is, whatever the template says.
+const DYNAMIC: [&str; 16] = [
+    "keyword",
+    "text",
+    "byte",
+    "short",
+    "integer",
+    "long",
+    "half_float",
+    "float",
+    "double",
+    "scaled_float",
+    "date",
+    "boolean",
+    "object",
+    "nested",
+    "flat_object",
+    "{dynamic_type}",
+];
+
+/// Templates of fields change nothing; those that would have to are refused.
+fn templates(value: &Value) -> Result<(), ApiError> {
+    let wrong = || ApiError::mapping("dynamic_templates: give an array of objects of one template each");
+    for template in value.as_array().ok_or_else(wrong)? {
+        let one = template.as_object().filter(|template| template.len() == 1).ok_or_else(wrong)?;
+        for (name, how) in one {
+            let mapping = how.get("mapping").and_then(Value::as_object);
+            let mapping = mapping.ok_or_else(|| {
+                ApiError::mapping(format!("template [{name}] must have a mapping set, an object"))
+            })?;
+            let kind = mapping.get("type").and_then(Value::as_str).unwrap_or("{dynamic_type}");
+            if !DYNAMIC.contains(&kind) {
+                return Err(ApiError::mapping(format!(
+                    "dynamic template [{name}]: type [{kind}] is not supported there: name the field in properties"
+                )));
+            }
         }
     }
     Ok(())

@@ -52,7 +52,8 @@ impl Served {
             pool: Arc::new(Pool::start(Options::default()).unwrap()),
             admission: Admission::usual(),
         };
-        let node = Arc::new(Node::open(folder, resources, Limits::default()).unwrap());
+        let node = Node::open(folder, resources, Limits::default()).unwrap();
+        let node = Arc::new(node.with_repositories(vec![folder.join("repos")]));
         let (stop, stopped) = oneshot::channel();
         let (bound, address) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

@@ -1,0 +1,283 @@
+//! What was found in all indexes, in one order, and how it is written.
+
+use super::asked::Asked;
+use super::{both, fields, of_search};
+use crate::api::document::Sources;
+use crate::error::ApiError;
+use lanewise_engine::documents::{Query, Sort, SortBy};
+use lanewise_engine::scheduler::Failure;
+use lanewise_engine::table::{Answer, Hit, Request, SearchTableError, Watched};
+use serde_json::{Map, Value, json};
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Hits that are looked through for the first of each value of a field.
+const COLLAPSED: usize = 10_000;
+
+/// What was found.
+pub(super) struct Found {
+    shards: usize,
+    parts: Vec<Part>,
+    /// The hits in order: of which part, and which of its own.
+    order: Vec<(usize, usize)>,
+    total: u64,
+    inexact: bool,
+    aggregations: Option<Value>,
+    timed_out: bool,
+}
+
+/// What was found in one index.
+struct Part {
+    index: String,
+    answer: Answer,
+    sources: Sources,
+    /// Those of the answer's hits that count.
+    hits: Vec<usize>,
+}
+
+impl Found {
+    pub(super) fn new(shards: usize) -> Found {
+        let (parts, order) = (Vec::new(), Vec::new());
+        Found { shards, parts, order, total: 0, inexact: false, aggregations: None, timed_out: false }
+    }
+
+    /// Searches one index more.
+    pub(super) fn add(
+        &mut self,
+        index: &str,
+        table: &Watched,
+        mut request: Request,
+        sources: Sources,
+        asked: &Asked,
+    ) -> Result<(), ApiError> {
+        let search = |request: &Request| match table.search(request, asked.timeout) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(SearchTableError::Failed(Failure::DeadlineExceeded)) => Ok(None),
+            Err(error) => Err(of_search(index, error)),
+        };
+        let after = asked.post_filter.as_ref();
+        let is_near = !request.nearest.is_empty();
+        if let Some(filter) = after.filter(|_| !is_near) {
+            if !request.aggregations.is_empty() {
+                // Figures are of all that is found, hits of what the filter leaves.
+                let figures = Request { size: 0, sort: Vec::new(), after: None, ..request.clone() };
+                self.aggregations = search(&figures)?.map(|answer| answer.aggregations);
+                request.aggregations = Map::new();
+            }
+            request.filter = both(request.filter, Some(filter.clone()));
+        } else if after.is_some() {
+            request.size = request.nearest.iter().map(|nearest| nearest.k).max().unwrap_or(0);
+        }
+        if let Some(field) = &asked.collapse {
+            if request.sort.is_empty() {
+                request.sort.push(Sort::new(SortBy::Score));
+            }
+            request.sort.push(Sort::new(SortBy::Field(field.clone())));
+            request.size = COLLAPSED;
+        }
+        let Some(answer) = search(&request)? else {
+            self.timed_out = true;
+            return Ok(());
+        };
+        let mut hits: Vec<usize> = (0..answer.hits.len()).collect();
+        let (mut total, mut exact) = (answer.total.value, answer.total.exact);
+        if let Some(filter) = after.filter(|_| is_near) {
+            let ids = Query::Ids(answer.hits.iter().map(|hit| hit.id.clone()).collect());
+            let left = Request {
+                filter: both(Some(ids), Some(filter.clone())),
+                size: answer.hits.len(),
+                ..Request::default()
+            };
+            let Some(left) = search(&left)? else {
+                self.timed_out = true;
+                return Ok(());
+            };
+            let left: HashSet<&str> = left.hits.iter().map(|hit| hit.id.as_str()).collect();
+            hits.retain(|hit| left.contains(answer.hits[*hit].id.as_str()));
+            total = hits.len() as u64;
+        }
+        if let Some(least) = asked.min_score {
+            // They descend: what comes after one that is too low is too low.
+            let all = hits.len();
+            hits.retain(|hit| answer.hits[*hit].score >= least);
+            exact &= hits.len() < all || total <= hits.len() as u64;
+            total = hits.len() as u64;
+        }
+        if asked.collapse.is_some() {
+            let mut seen = HashSet::new();
+            hits.retain(|hit| seen.insert(collapsed(&answer.hits[*hit]).to_string()));
+            if hits.len() < asked.reach() && answer.hits.len() == COLLAPSED {
+                return Err(ApiError::argument(format!(
+                    "[collapse] the first {COLLAPSED} hits have too few values: ask for less, or filter"
+                )));
+            }
+        }
+        if asked.scrolls() && total > hits.len() as u64 {
+            return Err(ApiError::argument(format!(
+                "a scroll holds at most {} hits of an index, and there are {total}: filter, or sort and use search_after",
+                hits.len()
+            )));
+        }
+        self.total += total;
+        self.inexact |= !exact;
+        if !request.aggregations.is_empty() {
+            self.aggregations = Some(answer.aggregations.clone());
+        }
+        self.parts.push(Part { index: index.to_owned(), answer, sources, hits });
+        Ok(())
+    }
+
+    /// Brings the hits of all indexes into one order.
+    pub(super) fn settle(&mut self, asked: &Asked) {
+        let all = self.parts.iter().enumerate();
+        self.order = all.flat_map(|(part, of)| of.hits.iter().map(move |hit| (part, *hit))).collect();
+        if self.parts.len() < 2 {
+            return;
+        }
+        let parts = &self.parts;
+        let hit = |(part, hit): (usize, usize)| &parts[part].answer.hits[hit];
+        self.order.sort_by(|&one, &other| compare(hit(one), hit(other), &asked.sort));
+        if asked.collapse.is_some() {
+            let mut seen = HashSet::new();
+            self.order.retain(|&at| seen.insert(collapsed(hit(at)).to_string()));
+        }
+    }
+
+    /// Hits that can be shown.
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// The answer with these hits.
+    pub(super) fn answer(&self, asked: &Asked, shown: Range<usize>, took: u64) -> Result<Value, ApiError> {
+        let end = shown.end.min(self.len());
+        let page = &self.order[shown.start.min(end)..end];
+        let hits = page.iter().map(|&(part, hit)| self.parts[part].written(hit, asked));
+        let hits = hits.collect::<Result<Vec<_>, _>>()?;
+        let scores = self.order.iter().map(|&(part, hit)| self.parts[part].answer.hits[hit].score);
+        let best = if self.shards == 0 { Some(0.0) } else { scores.max_by(f32::total_cmp) };
+        let mut said = json!({"max_score": best.filter(|_| asked.scores), "hits": hits});
+        if let Some(counted) = asked.counted {
+            said["total"] = match (asked.total_as_number, self.inexact || self.total > counted) {
+                (true, _) => json!(self.total),
+                (false, true) => json!({"value": self.total.min(counted), "relation": "gte"}),
+                (false, false) => json!({"value": self.total, "relation": "eq"}),
+            };
+        }
+        let mut answer = json!({
+            "took": took,
+            "timed_out": self.timed_out,
+            "_shards": {"total": self.shards, "successful": self.shards, "skipped": 0, "failed": 0},
+            "hits": said,
+        });
+        if let Some(aggregations) = &self.aggregations {
+            answer["aggregations"] = aggregations.clone();
+        }
+        if asked.profile {
+            let shard = |part: &Part| {
+                json!({
+                    "id": format!("[{}][0]", part.index), "searches": [], "aggregations": [],
+                    "lanewise": part.answer.profile,
+                })
+            };
+            answer["profile"] = json!({"shards": self.parts.iter().map(shard).collect::<Vec<_>>()});
+        }
+        Ok(answer)
+    }
+}
+
+/// The value that a hit is the first of: it was asked for as the last key before the id.
+fn collapsed(hit: &Hit) -> &Value {
+    hit.sort.iter().rev().nth(1).unwrap_or(&Value::Null)
+}
+
+/// By the keys of the order, or by score; then by id.
+fn compare(one: &Hit, other: &Hit, sort: &[Sort]) -> Ordering {
+    let by_score = || other.score.total_cmp(&one.score);
+    let keys = sort.iter().enumerate().map(|(at, key)| {
+        if key.by == SortBy::Score {
+            let order = by_score();
+            return if key.descending { order } else { order.reverse() };
+        }
+        let null = Value::Null;
+        let (one, other) = (one.sort.get(at).unwrap_or(&null), other.sort.get(at).unwrap_or(&null));
+        match (one.is_null(), other.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) if key.missing_first => Ordering::Less,
+            (false, true) if !key.missing_first => Ordering::Less,
+            (true, false) | (false, true) => Ordering::Greater,
+            (false, false) if key.descending => values(other, one),
+            (false, false) => values(one, other),
+        }
+    });
+    let order = keys.fold(Ordering::Equal, Ordering::then);
+    let order = if sort.is_empty() { by_score() } else { order };
+    order.then_with(|| one.id.cmp(&other.id))
+}
+
+/// Booleans before numbers before strings, as a table has them.
+fn values(one: &Value, other: &Value) -> Ordering {
+    let rank = |value: &Value| match value {
+        Value::Bool(_) => 0,
+        Value::Number(_) => 1,
+        _ => 2,
+    };
+    match (one, other) {
+        (Value::Bool(one), Value::Bool(other)) => one.cmp(other),
+        (Value::String(one), Value::String(other)) => one.cmp(other),
+        (Value::Number(one), Value::Number(other)) => match (one.as_i64(), other.as_i64()) {
+            (Some(one), Some(other)) => one.cmp(&other),
+            _ => one.as_f64().unwrap_or(0.0).total_cmp(&other.as_f64().unwrap_or(0.0)),
+        },
+        _ => rank(one).cmp(&rank(other)),
+    }
+}
+
+impl Part {
+    fn written(&self, hit: usize, asked: &Asked) -> Result<Value, ApiError> {
+        let hit = &self.answer.hits[hit];
+        let mut said = json!({"_index": self.index, "_score": asked.scores.then_some(hit.score)});
+        if asked.id {
+            said["_id"] = json!(hit.id);
+        }
+        if asked.version {
+            said["_version"] = json!(hit.version);
+        }
+        if asked.seq_no {
+            said["_seq_no"] = json!(hit.seq);
+            said["_primary_term"] = json!(1);
+        }
+        let wants_fields = !asked.fields.is_empty() || !asked.docvalues.is_empty();
+        let mut values = Map::new();
+        if wants_fields || self.sources.any() {
+            let source = self.answer.source(hit).map_err(ApiError::internal)?;
+            if let Some(source) = self.sources.apply(&source)? {
+                said["_source"] = source;
+            }
+            if wants_fields {
+                let source = serde_json::from_slice(&source).map_err(ApiError::internal)?;
+                let patterns = [&asked.fields[..], &asked.docvalues[..]].concat();
+                values = fields::of(&source, &patterns);
+            }
+        }
+        if asked.id_field {
+            values.insert("_id".to_owned(), json!([hit.id]));
+        }
+        if let Some(field) = &asked.collapse {
+            values.insert(field.clone(), json!([collapsed(hit)]));
+        }
+        if !values.is_empty() {
+            said["fields"] = Value::Object(values);
+        }
+        if !asked.sort.is_empty() {
+            said["sort"] = json!(hit.sort[..asked.sort.len().min(hit.sort.len())]);
+        }
+        if let (true, Some(distance)) = (asked.explain, hit.distance) {
+            said["_explanation"] = json!({
+                "value": hit.score, "description": format!("the score of distance {distance}"), "details": [],
+            });
+        }
+        Ok(said)
+    }
+}

@@ -1,0 +1,271 @@
+//! Searches: OpenSearch's bodies in, its answers out.
+
+mod aggregations;
+mod asked;
+mod fields;
+mod found;
+mod scroll;
+
+use super::document::{self, Sources};
+use super::route;
+use crate::call::{Body, Call, Params, Reply};
+use crate::cluster::{Names, Target};
+use crate::error::ApiError;
+use crate::node::{Node, now_ms};
+use crate::query;
+use crate::route::{Role, Route, Verb};
+use asked::Asked;
+use axum::http::StatusCode;
+use found::Found;
+use lanewise_engine::documents::Query;
+use lanewise_engine::table::{Request, SearchTableError, Watched};
+pub(crate) use scroll::Scrolls;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Searches of one `_msearch`, at most.
+const MANY: usize = 1000;
+
+/// What a search may be asked with beside its body.
+const PARAMS: [&str; 25] = [
+    "ignore_unavailable",
+    "allow_no_indices",
+    "expand_wildcards",
+    "allow_partial_search_results",
+    "batched_reduce_size",
+    "ccs_minimize_roundtrips",
+    "docvalue_fields",
+    "max_concurrent_shard_requests",
+    "phase_took",
+    "pre_filter_shard_size",
+    "preference",
+    "request_cache",
+    "rest_total_hits_as_int",
+    "routing",
+    "scroll",
+    "search_type",
+    "size",
+    "from",
+    "sort",
+    "_source",
+    "_source_includes",
+    "_source_excludes",
+    "stored_fields",
+    "timeout",
+    "track_total_hits",
+];
+const MSEARCH: [&str; 6] = [
+    "ccs_minimize_roundtrips",
+    "max_concurrent_searches",
+    "max_concurrent_shard_requests",
+    "pre_filter_shard_size",
+    "rest_total_hits_as_int",
+    "search_type",
+];
+const BOTH: &[Verb] = &[Verb::Get, Verb::Post];
+
+pub(super) const ROUTES: &[Route] = &[
+    route(Role::Read, BOTH, &["/_search", "/{index}/_search"], &PARAMS, search, "finds documents"),
+    route(
+        Role::Read,
+        BOTH,
+        &["/_msearch", "/{index}/_msearch"],
+        &MSEARCH,
+        several,
+        "several searches, as lines of JSON",
+    ),
+    route(
+        Role::Read,
+        BOTH,
+        &["/_search/scroll", "/_search/scroll/{id}"],
+        &["rest_total_hits_as_int", "scroll", "scroll_id"],
+        scroll::next,
+        "the next page of a search with `scroll`",
+    ),
+    route(
+        Role::Read,
+        &[Verb::Delete],
+        &["/_search/scroll", "/_search/scroll/{id}"],
+        &["scroll_id"],
+        scroll::clear,
+        "lets go of searches with `scroll`",
+    ),
+    route(
+        Role::Read,
+        BOTH,
+        &["/_count", "/{index}/_count"],
+        &["ignore_unavailable", "allow_no_indices", "expand_wildcards", "preference", "routing"],
+        count,
+        "counts documents",
+    ),
+];
+
+/// An index that is searched.
+struct Searched {
+    target: Target,
+    table: Arc<Watched>,
+}
+
+/// The open indexes that an expression names.
+fn searched(node: &Node, expression: &str, params: &Params) -> Result<Vec<Searched>, ApiError> {
+    let cluster = node.cluster();
+    let names = Names::of(params)?;
+    let targets = names.resolve(&cluster, expression)?.into_iter();
+    let open = targets.filter(|target| !(names.ignore_unavailable && cluster.indices[&target.index].closed));
+    let open = open.map(|target| {
+        let (_, table) = document::opened(node, &cluster, &target.index)?;
+        Ok(Searched { target, table })
+    });
+    open.collect()
+}
+
+fn search(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let (body, index) = (call.object()?, call.name("index").unwrap_or_default());
+    run(node, index, &body, &call.params).map(Reply::json)
+}
+
+/// Searches the indexes that an expression names.
+fn run(node: &Node, index: &str, body: &Map<String, Value>, params: &Params) -> Result<Value, ApiError> {
+    let began = now_ms();
+    node.scrolls.sweep(began);
+    let mut asked = Asked::read(body, params)?;
+    if let Some(text) = params.get("scroll") {
+        let keep = scroll::keep(text)?;
+        asked.scroll()?;
+        let found = find(node, index, &asked, params)?;
+        return node.scrolls.begin(found, asked, keep, now_ms().saturating_sub(began));
+    }
+    let found = find(node, index, &asked, params)?;
+    let shown = asked.from..asked.from.saturating_add(asked.size);
+    found.answer(&asked, shown, now_ms().saturating_sub(began))
+}
+
+/// What is found, in order, from the first on.
+fn find(node: &Node, index: &str, asked: &Asked, params: &Params) -> Result<Found, ApiError> {
+    let all = searched(node, index, params)?;
+    if all.len() > 1 && !asked.aggregations.is_empty() {
+        return Err(ApiError::parsing("[aggs] over several indexes are not supported: name one index"));
+    }
+    let cluster = node.cluster();
+    let mut found = Found::new(all.len());
+    for Searched { target, table } in all {
+        let index = target.index.as_str();
+        let settings = cluster.indices.get(index).map(|index| &index.settings);
+        let request = asked.request(settings, filters(&target)?, table.schema())?;
+        let sources = Sources::of(&cluster, index, asked.source.clone())?;
+        let count = node.counts.of(index);
+        count.searched.time(1, || found.add(index, &table, request, sources, asked))?;
+    }
+    found.settle(asked);
+    Ok(found)
+}
+
+fn several(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let began = now_ms();
+    let Body::Whole(bytes) = &call.body else { return Err(ApiError::parsing("request body is required")) };
+    let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).collect();
+    let mut lines = lines.as_slice();
+    while lines.last().is_some_and(|line| line.is_empty()) {
+        lines = &lines[..lines.len() - 1];
+    }
+    if lines.is_empty() || !lines.len().is_multiple_of(2) {
+        return Err(ApiError::parsing("[msearch] two lines for each search are expected: where, and what"));
+    }
+    if lines.len() / 2 > MANY {
+        return Err(ApiError::argument(format!("[msearch] more than {MANY} searches: send them in parts")));
+    }
+    let usual = call.name("index").unwrap_or_default();
+    let mut responses = Vec::with_capacity(lines.len() / 2);
+    for pair in lines.chunks_exact(2) {
+        let one = || -> Result<Value, ApiError> {
+            let mut head = object(pair[0])?;
+            let index = match head.remove("index") {
+                None | Some(Value::Null) => usual.to_owned(),
+                Some(Value::String(index)) => index,
+                Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+                Some(_) => return Err(ApiError::argument("[msearch] index: give a string")),
+            };
+            let mut params = Params::of(&head)?;
+            params.check("/_msearch", &PARAMS)?;
+            params.inherit(&call.params, "rest_total_hits_as_int");
+            run(node, &index, &object(pair[1])?, &params)
+        };
+        responses.push(match one() {
+            Ok(mut answer) => {
+                answer["status"] = json!(200);
+                answer
+            }
+            Err(error) => error.body(),
+        });
+    }
+    Ok(Reply::json(json!({"took": now_ms().saturating_sub(began), "responses": responses})))
+}
+
+fn object(line: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    if line.is_empty() {
+        return Ok(Map::new());
+    }
+    serde_json::from_slice(line).map_err(|error| ApiError::parsing(format!("[msearch] {error}")))
+}
+
+fn count(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
+    let body = call.object()?;
+    if let Some(other) = body.keys().find(|key| *key != "query") {
+        return Err(ApiError::parsing(format!("request does not support [{other}]")));
+    }
+    let asked = body.get("query").map(query::read).transpose()?;
+    let all = searched(node, call.name("index").unwrap_or_default(), &call.params)?;
+    let mut total = 0;
+    for Searched { target, table } in &all {
+        let filter = both(asked.clone(), filters(target)?);
+        let request = Request { filter, size: 0, ..Request::default() };
+        total += table.search(&request, None).map_err(|error| of_search(&target.index, error))?.total.value;
+    }
+    let shards = json!({"total": all.len(), "successful": all.len(), "skipped": 0, "failed": 0});
+    Ok(Reply::json(json!({"count": total, "_shards": shards})))
+}
+
+/// What the aliases let through by which an index was named.
+pub(super) fn filters(target: &Target) -> Result<Option<Query>, ApiError> {
+    let should: Vec<Query> = target.filters.iter().map(query::read).collect::<Result<_, _>>()?;
+    let any = Query::Bool {
+        must: Vec::new(),
+        should,
+        filter: Vec::new(),
+        must_not: Vec::new(),
+        minimum_should_match: Some(1),
+    };
+    Ok((!target.filters.is_empty()).then_some(any))
+}
+
+/// What both let through.
+pub(super) fn both(one: Option<Query>, other: Option<Query>) -> Option<Query> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(Query::Bool {
+            must: Vec::new(),
+            should: Vec::new(),
+            filter: vec![one, other],
+            must_not: Vec::new(),
+            minimum_should_match: None,
+        }),
+        (one, other) => one.or(other),
+    }
+}
+
+/// A search's error as OpenSearch has it.
+pub(super) fn of_search(index: &str, error: SearchTableError) -> ApiError {
+    let reason = error.to_string();
+    let error = match error {
+        SearchTableError::Busy(_) | SearchTableError::Refused(_) => {
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rejected_execution_exception", reason)
+        }
+        SearchTableError::Memory(_) => {
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, "circuit_breaking_exception", reason)
+        }
+        SearchTableError::Failed(_) | SearchTableError::Documents(_) | SearchTableError::Stopped => {
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "search_phase_execution_exception", reason)
+        }
+        _ => ApiError::new(StatusCode::BAD_REQUEST, "query_shard_exception", reason),
+    };
+    error.with("index", index)
+}

@@ -1,0 +1,100 @@
+//! Snapshots in folders below `path.repo`.
+
+use crate::served::Served;
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn files(folder: &Path) -> usize {
+    std::fs::read_dir(folder).map_or(0, |all| all.count())
+}
+
+fn filled(folder: &Path) -> Served {
+    let node = Served::new(folder);
+    let body = json!({"mappings": {"properties": {"v": {"type": "knn_vector", "dimension": 2}}}, "aliases": {"x": {}}});
+    node.ask("PUT", "/a", body.to_string()).expect(200);
+    for n in 0..5 {
+        node.ask("POST", "/a/_doc", json!({"v": [n, 1]}).to_string()).expect(201);
+    }
+    node.ask("POST", "/b/_doc", "{}").expect(201);
+    node.ask("PUT", "/_snapshot/r", r#"{"type": "fs", "settings": {"location": "one"}}"#).expect(200);
+    node
+}
+
+#[test]
+fn a_snapshot_holds_indexes_and_shares_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = filled(folder.path());
+    let made =
+        node.ask("PUT", "/_snapshot/r/first?wait_for_completion=true", "").expect(200)["snapshot"].clone();
+    assert_eq!(
+        (&made["state"], &made["indices"], &made["shards"]["failed"]),
+        (&json!("SUCCESS"), &json!(["a", "b"]), &json!(0))
+    );
+    let told = node.ask("GET", "/_snapshot/r/_all", "").expect(200);
+    assert_eq!(told["snapshots"], json!([made]));
+    let size = |name: &str| {
+        let told =
+            node.ask("GET", &format!("/_snapshot/r/{name}/_status"), "").expect(200)["snapshots"][0].clone();
+        let part = |key: &str| told["stats"][key]["size_in_bytes"].as_u64().unwrap();
+        (part("total"), part("incremental"))
+    };
+    assert!(size("first").0 > 0 && size("first").1 > 0);
+    let body = json!({"indices": ["a"], "metadata": {"why": "again"}});
+    node.ask("PUT", "/_snapshot/r/second?wait_for_completion=true", body.to_string()).expect(200);
+    assert_eq!(size("second").1, 0);
+    assert_eq!(
+        node.ask("GET", "/_snapshot/r/second", "").expect(200)["snapshots"][0]["metadata"]["why"],
+        "again"
+    );
+    let segments = folder.path().join("repos/one/segments");
+    let before = files(&segments);
+    node.ask("DELETE", "/_snapshot/r/first", "").expect(200);
+    assert!(files(&segments) < before && files(&segments) > 0);
+    node.ask("GET", "/_snapshot/r/first", "").expect(404);
+    node.ask("DELETE", "/_snapshot/r/second", "").expect(200);
+    assert_eq!(files(&segments), 0);
+    // What is there does not go with its name.
+    node.ask("PUT", "/_snapshot/r/third", "").expect(202);
+    for _ in 0..100 {
+        if node.ask("GET", "/_snapshot/r/third", "").status == 200 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    node.ask("DELETE", "/_snapshot/r", "").expect(200);
+    node.ask("GET", "/_snapshot/r/third", "").expect(404);
+    node.ask("PUT", "/_snapshot/s", r#"{"type": "fs", "settings": {"location": "one"}}"#).expect(200);
+    assert_eq!(node.ask("GET", "/_snapshot/s/th*", "").expect(200)["snapshots"][0]["snapshot"], "third");
+}
+
+#[test]
+fn repositories_and_snapshots_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = filled(folder.path());
+    let put = |path: &str, body: Value| node.ask("PUT", path, body.to_string());
+    for (body, says) in [
+        (json!({"type": "s3", "settings": {}}), "give fs"),
+        (json!({"type": "fs", "settings": {}}), "missing location"),
+        (json!({"type": "fs", "settings": {"location": "/etc"}}), "path.repo"),
+        (json!({"type": "fs", "settings": {"location": "../up"}}), "path.repo"),
+        (json!({"type": "fs", "settings": {"location": "x", "readonly": true}}), "[readonly]"),
+    ] {
+        let refused = put("/_snapshot/bad", body).expect(400);
+        assert!(refused["error"]["reason"].as_str().unwrap().contains(says), "{refused}");
+    }
+    node.ask("GET", "/_snapshot/bad", "").expect(404);
+    assert_eq!(
+        put("/_snapshot/none/x", json!({})).expect(404)["error"]["type"],
+        "repository_missing_exception"
+    );
+    assert_eq!(
+        put("/_snapshot/r/UPPER", json!({})).expect(400)["error"]["type"],
+        "invalid_snapshot_name_exception"
+    );
+    put("/_snapshot/r/x?wait_for_completion=true", json!({"indices": "none"})).expect(404);
+    put("/_snapshot/r/x?wait_for_completion=true", json!({"indices": "b"})).expect(200);
+    let twice = put("/_snapshot/r/x?wait_for_completion=true", json!({})).expect(400);
+    assert!(twice["error"]["reason"].as_str().unwrap().contains("same name already exists"));
+    assert_eq!(node.ask("GET", "/_snapshot/_status", "").expect(200), json!({"snapshots": []}));
+    assert!(node.ask("POST", "/_snapshot/r/_verify", "").expect(200)["nodes"].is_object());
+}
