@@ -1,5 +1,5 @@
 //! The command line: `demo`, `doctor`, `build`, `calibrate`, `search`, `bench`, `sim`; of tables
-//! `check`, `repair`, `snapshot`, `restore`, `snapshots`, `table`; `serve`.
+//! `check`, `repair`, `snapshot`, `restore`, `snapshots`, `table`; of a node `serve`, `user`, `key`, `import`.
 //!
 //! Results go to standard output, progress and notes to standard error. An error is one line, `error: …`, that names the
 //! argument and the remedy. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted. A reader that goes away
@@ -13,6 +13,7 @@ mod check;
 mod demo;
 mod doctor;
 mod failure;
+mod import;
 mod input;
 mod interrupt;
 mod measured;
@@ -27,6 +28,7 @@ mod sim;
 mod snapshot;
 mod table;
 mod tables;
+mod users;
 
 use clap::{CommandFactory, Parser};
 use failure::Failure;
@@ -57,6 +59,9 @@ enum Command {
     Restore(restore::Restore),
     Table(tables::Tables),
     Serve(serve::Serve),
+    User(users::Users),
+    Import(import::Import),
+    Key(users::Keys),
 }
 
 /// Runs the program with its arguments, the first of which is its own name. The exit code.
@@ -80,6 +85,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Restore(restore) => restore.run(&mut out),
         Command::Table(tables) => tables.run(&mut out),
         Command::Serve(serve) => serve.run(&mut out),
+        Command::User(users) => users.run(&mut out),
+        Command::Import(import) => import.run(&mut out),
+        Command::Key(keys) => keys.run(&mut out),
     });
     // What was found before a failure is shown before its message.
     let flushed = out.flush().map_err(Failure::from);

@@ -1,7 +1,9 @@
 //! What a node is told: by a file, by the environment and by arguments, all by the same keys. Whoever comes later wins.
 
 use crate::http::HttpLimits;
+use crate::log::{Form, Level};
 use crate::settings::{bytes, time_ms};
+use crate::watch::SlowSearches;
 use lanewise_engine::MemoryLimit;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
@@ -30,6 +32,9 @@ pub struct Config {
     pub certificate: Option<PathBuf>,
     pub private_key: Option<PathBuf>,
     pub limits: HttpLimits,
+    pub log_level: Level,
+    pub log_form: Form,
+    pub slow: SlowSearches,
 }
 
 impl Default for Config {
@@ -45,6 +50,9 @@ impl Default for Config {
             certificate: None,
             private_key: None,
             limits: HttpLimits::default(),
+            log_level: Level::Info,
+            log_form: Form::Text,
+            slow: SlowSearches::default(),
         }
     }
 }
@@ -150,6 +158,12 @@ pub const KEYS: &[Key] = &[
         set: |config, value| size(value).map(|value| config.limits.stream_bytes = value),
     },
     Key {
+        name: "limits.memory",
+        usual: "a quarter",
+        says: "what all bodies together may take, each counted sixteen times; unless said, a quarter of what the process may have",
+        set: |config, value| size(value).map(|value| config.limits.memory_bytes = value),
+    },
+    Key {
         name: "limits.body_time",
         usual: "30s",
         says: "how long the next bytes of a body may take",
@@ -160,6 +174,12 @@ pub const KEYS: &[Key] = &[
         usual: "30s",
         says: "how long a request's head may take, and a connection may do nothing",
         set: |config, value| time(value).map(|value| config.limits.head_time = value),
+    },
+    Key {
+        name: "limits.write_time",
+        usual: "30s",
+        says: "how long a client may take nothing of its answer",
+        set: |config, value| time(value).map(|value| config.limits.write_time = value),
     },
     Key {
         name: "limits.drain",
@@ -178,6 +198,32 @@ pub const KEYS: &[Key] = &[
         usual: "8192",
         says: "connections; others are closed at once",
         set: |config, value| count(value).map(|value| config.limits.connections = value),
+    },
+    Key {
+        name: "log.level",
+        usual: "info",
+        says: "what is written to the log: error, warn, info, debug",
+        set: |config, value| {
+            parsed(value, "error, warn, info or debug").map(|value| config.log_level = value)
+        },
+    },
+    Key {
+        name: "log.format",
+        usual: "text",
+        says: "how: text, json",
+        set: |config, value| parsed(value, "text or json").map(|value| config.log_form = value),
+    },
+    Key {
+        name: "slowlog.warn",
+        usual: "none",
+        says: "searches that take so long are written to the log as warnings, where their index says nothing else",
+        set: |config, value| time(value).map(|value| config.slow.warn = Some(value)),
+    },
+    Key {
+        name: "slowlog.info",
+        usual: "none",
+        says: "the same as information",
+        set: |config, value| time(value).map(|value| config.slow.info = Some(value)),
     },
 ];
 
@@ -323,10 +369,7 @@ impl Config {
         .flatten()
         .collect();
         if self.listen.to_canonical().is_loopback() || missing.is_empty() {
-            return match missing.len() {
-                2 => Ok(()),
-                _ => Err(ConfigError::new("users, tls", "not there yet")),
-            };
+            return Ok(());
         }
         let what = format!(
             "{} can be reached from other machines, which needs {}; or listen at 127.0.0.1. See docs/serve.md",
@@ -350,4 +393,68 @@ fn reference() -> String {
         table += &format!("| `{}` | `{}` | `{}` | {} |\n", key.name, variable(key), key.usual, key.says);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_documentation_names_every_key() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (begin, end) = ("<!-- keys -->\n", "<!-- /keys -->");
+        let (before, rest) = page.split_once(begin).unwrap();
+        let (_, after) = rest.split_once(end).unwrap();
+        let new = [before, begin, &reference(), end, after].concat();
+        if std::env::var_os("LANEWISE_BLESS").is_some() {
+            std::fs::write(path, &new).unwrap();
+        }
+        let page = std::fs::read_to_string(path).unwrap();
+        assert!(page == new, "docs/serve.md is stale: run this test with LANEWISE_BLESS=1");
+    }
+
+    #[test]
+    fn what_keys_usually_say_is_what_holds() {
+        for key in KEYS.iter().filter(|key| !["none", "a quarter"].contains(&key.usual)) {
+            let mut config = Config::default();
+            config.set(key.name, key.usual, "test").unwrap();
+            assert_eq!(config, Config::default(), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn every_key_can_be_said_by_each_way_and_the_last_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.toml");
+        std::fs::write(&path, "port = 1\nthreads = 3\nname = \"a\"\n[limits]\nbody = \"1kb\"\nat_once = 5")
+            .unwrap();
+        let mut config = Config::default();
+        config.read_file(&path).unwrap();
+        let set = |name: &str, value: &str| (name.into(), value.into());
+        let variables = [
+            set("LANEWISE_PORT", "2"),
+            set("LANEWISE_LIMITS_BODY", "2kb"),
+            set("LANEWISE_ISA", "x"),
+            set("PATH", "/"),
+            set("LANEWISE_PROT", "7"),
+        ];
+        assert_eq!(config.read_environment(variables).unwrap(), ["LANEWISE_PROT"]);
+        config.set("port", "3", "--port").unwrap();
+        assert_eq!((config.port, config.name.as_str(), config.limits.body_bytes), (3, "a", 2048));
+        assert_eq!((config.threads, config.limits.at_once), (NonZeroUsize::new(3), 5));
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_is_taken_that_cannot_be(key in 0..KEYS.len(), value in ".{0,12}") {
+            let mut config = Config::default();
+            if config.set(KEYS[key].name, &value, "test").is_err() {
+                return Ok(());
+            }
+            prop_assert!(config.limits.body_bytes > 0 && config.limits.connections > 0 && config.limits.at_once > 0);
+            prop_assert!(!config.limits.drain.is_zero() && config.limits.drain <= Duration::from_secs(86_400));
+        }
+    }
 }

@@ -5,7 +5,10 @@ use crate::cluster::{Cluster, Store, StoreError};
 use crate::cluster_settings;
 use crate::counts::Counts;
 use crate::error::ApiError;
+use crate::log::Log;
+use crate::metrics::Metrics;
 use crate::tasks::Tasks;
+use crate::watch::SlowSearches;
 use axum::http::StatusCode;
 use lanewise_engine::table::{Resources, Watched};
 use lanewise_engine::{Engine, EngineError, Limits, Pool, Threads};
@@ -39,6 +42,9 @@ pub struct Node {
     /// Held by whoever changes one.
     pub(crate) changing_repositories: Arc<Mutex<()>>,
     storage: Arc<dyn Storage>,
+    pub(crate) metrics: Metrics,
+    pub(crate) log: Log,
+    pub(crate) slow: SlowSearches,
 }
 
 /// Why a node does not start.
@@ -90,6 +96,9 @@ impl Node {
             repositories: Vec::new(),
             changing_repositories: Arc::default(),
             storage,
+            metrics: Metrics::default(),
+            log: Log::silent(),
+            slow: SlowSearches::default(),
         };
         node.settle().map_err(|error| NodeError::Engine { folder: name(), error })?;
         cluster_settings::apply(&node);
@@ -106,6 +115,11 @@ impl Node {
     pub fn with_repositories(mut self, folders: Vec<PathBuf>) -> Node {
         self.repositories = folders;
         self
+    }
+
+    /// The same, which says what happens, and which searches are slow.
+    pub(crate) fn telling(self, log: Log, slow: SlowSearches) -> Node {
+        Node { log, slow, ..self }
     }
 
     fn settle(&self) -> Result<(), EngineError> {

@@ -3,6 +3,7 @@
 use crate::call::{Call, Reply};
 use crate::error::ApiError;
 use crate::node::Node;
+use serde::{Deserialize, Serialize};
 
 /// How a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +28,8 @@ impl Verb {
 }
 
 /// Who may ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
     Read,
     Write,

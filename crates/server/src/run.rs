@@ -1,8 +1,11 @@
 //! A node from its start to its end: opened, served, and drained when a signal says so.
 
+use crate::auth::UsersError;
 use crate::config::Config;
+use crate::log::{Level, Log};
 use crate::node::{Node, NodeError};
 use crate::serve::{ServeError, Server};
+use crate::tls::TlsError;
 use lanewise_engine::scheduler::{Options, StartError};
 use lanewise_engine::table::Resources;
 use lanewise_engine::{Admission, Limits, Pool, Threads};
@@ -12,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 /// Searches, merges and openings that wait for memory.
 const WAITING: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
@@ -27,6 +30,10 @@ pub enum RunError {
     Node(#[from] NodeError),
     #[error(transparent)]
     Serve(#[from] ServeError),
+    #[error("users: {0}")]
+    Users(#[from] UsersError),
+    #[error("tls: {0}")]
+    Tls(#[from] TlsError),
     #[error(transparent)]
     Pool(#[from] StartError),
     #[error("the system gives no threads, or no signals: {0}")]
@@ -58,12 +65,14 @@ pub struct Ended {
 /// If the folder or the address is taken, or the system fails.
 pub fn run(config: &Config, ready: impl FnOnce(&Serving)) -> Result<Ended, RunError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ended = runtime.block_on(serve(config, ready));
+    let (log, write) = Log::new(config.log_level, config.log_form, io::stderr());
+    runtime.spawn_blocking(write);
+    let ended = runtime.block_on(serve(config, log, ready));
     runtime.shutdown_timeout(LAST);
     ended
 }
 
-async fn serve(config: &Config, ready: impl FnOnce(&Serving)) -> Result<Ended, RunError> {
+async fn serve(config: &Config, log: Log, ready: impl FnOnce(&Serving)) -> Result<Ended, RunError> {
     // Before anything is opened: a signal is never left to the system, which would end the process at once.
     let mut signals = Signals::listen()?;
     let resources = Resources {
@@ -71,17 +80,32 @@ async fn serve(config: &Config, ready: impl FnOnce(&Serving)) -> Result<Ended, R
         pool: Arc::new(Pool::start(Options::default())?),
         admission: Admission::new(config.memory_limit, WAITING),
     };
-    let node = Arc::new(Node::open(&config.data, resources, Limits::default())?.named(&config.name));
+    let node = Node::open(&config.data, resources, Limits::default())?.named(&config.name);
+    let node = Arc::new(node.telling(log, config.slow));
     let indices = node.cluster().indices.len();
     let address = SocketAddr::new(config.listen, config.port);
-    let server = Server::listen(address, node, config.limits).await?;
+    let mut server = Server::listen(address, node.clone(), config.limits).await?;
+    if let Some(users) = &config.users {
+        server.set_users(users)?;
+    }
+    if let (Some(certificate), Some(key)) = (&config.certificate, &config.private_key) {
+        server.set_tls(certificate, key)?;
+    }
     let data = std::path::absolute(&config.data)?;
-    ready(&Serving { address: server.address()?, data, indices });
+    let address = server.address()?;
+    node.log.say(
+        Level::Info,
+        "serving",
+        &[("address", address.to_string().into()), ("indices", indices.into())],
+    );
+    ready(&Serving { address, data, indices });
     let (stop, stopped) = oneshot::channel::<()>();
+    let (reloads, ending) = (server.reloads(), node.clone());
     let hurry = async move {
-        signals.next().await;
+        signals.end(&reloads).await;
+        ending.log.say(Level::Info, "told to end: what is at work ends first", &[]);
         drop(stop);
-        signals.next().await;
+        signals.end(&reloads).await;
     };
     tokio::pin!(hurry);
     let connections = server.connections();
@@ -89,25 +113,35 @@ async fn serve(config: &Config, ready: impl FnOnce(&Serving)) -> Result<Ended, R
         cut = server.run(async { drop(stopped.await) }) => cut,
         () = &mut hurry => connections.count(),
     };
+    node.log.say(Level::Info, "ended", &[("cut", cut.into())]);
+    node.log.end();
     Ok(Ended { cut })
 }
 
-/// Signals that ask the process to end.
+/// Signals: two that ask the process to end, one to read its files anew.
 #[cfg(unix)]
-struct Signals([tokio::signal::unix::Signal; 2]);
+struct Signals {
+    end: [tokio::signal::unix::Signal; 2],
+    reload: tokio::signal::unix::Signal,
+}
 
 #[cfg(unix)]
 impl Signals {
     fn listen() -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Signals([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?]))
+        let end = [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?];
+        Ok(Signals { end, reload: signal(SignalKind::hangup())? })
     }
 
-    async fn next(&mut self) {
-        let [interrupt, terminate] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+    /// Until the process is asked to end.
+    async fn end(&mut self, reloads: &Notify) {
+        let Signals { end: [interrupt, terminate], reload } = self;
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => return,
+                _ = terminate.recv() => return,
+                _ = reload.recv() => reloads.notify_one(),
+            }
         }
     }
 }
@@ -121,7 +155,7 @@ impl Signals {
         Ok(Signals)
     }
 
-    async fn next(&mut self) {
+    async fn end(&mut self, _: &Notify) {
         // Where the system gives no signals, none comes.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

@@ -1,5 +1,6 @@
 //! Black-box tests of the `lanewise` program: what it prints, its exit codes, the files that it leaves.
 
+mod access;
 mod arguments;
 mod bench;
 mod build;
@@ -7,6 +8,8 @@ mod calibrate;
 mod demo;
 mod doctor;
 mod filled;
+mod first_steps;
+mod import;
 mod limits;
 mod search;
 mod serve;

@@ -8,6 +8,7 @@ mod cluster;
 mod document;
 mod index;
 mod knn;
+mod metrics;
 mod nodes;
 mod openapi;
 mod root;
@@ -52,6 +53,7 @@ pub(crate) static ROUTES: &[&[Route]] = &[
     snapshot::ROUTES,
     knn::ROUTES,
     openapi::ROUTES,
+    metrics::ROUTES,
 ];
 
 /// A route whose body is read before its handler runs.

@@ -1,12 +1,16 @@
 //! The node over HTTP, as clients see it.
 
+mod abuse;
+mod access;
 mod clients;
 mod documents;
 mod indices;
+mod metrics;
 mod node;
 mod requests;
 mod searches;
 mod served;
 mod snapshots;
 mod templates;
+mod tls;
 mod writes;

@@ -22,6 +22,8 @@ pub(crate) struct Served {
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
+    /// The status' line, and the headers.
+    pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
@@ -45,8 +47,16 @@ impl Served {
         Served::within(folder, HttpLimits::default())
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the node runs beside the test")]
     pub(crate) fn within(folder: &Path, limits: HttpLimits) -> Served {
+        Served::with(folder, limits, |_| {})
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the node runs beside the test")]
+    pub(crate) fn with(
+        folder: &Path,
+        limits: HttpLimits,
+        prepare: impl FnOnce(&mut Server) + Send + 'static,
+    ) -> Served {
         let resources = Resources {
             threads: Threads::new(None),
             pool: Arc::new(Pool::start(Options::default()).unwrap()),
@@ -60,7 +70,8 @@ impl Served {
             let runtime =
                 tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async {
-                let server = Server::listen("127.0.0.1:0".parse().unwrap(), node, limits).await.unwrap();
+                let mut server = Server::listen("127.0.0.1:0".parse().unwrap(), node, limits).await.unwrap();
+                prepare(&mut server);
                 bound.send(server.address().unwrap()).unwrap();
                 server.run(async { drop(stopped.await) }).await;
             });
@@ -88,8 +99,14 @@ impl Served {
         let head = String::from_utf8(answer[..end].to_vec()).unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         assert!(!head.to_lowercase().contains("transfer-encoding"), "bodies come whole");
-        Reply { status, body: answer[end + 4..].to_vec() }
+        Reply { status, head, body: answer[end + 4..].to_vec() }
     }
+}
+
+/// Base64, as credentials are sent.
+pub(crate) fn encoded(text: &str) -> String {
+    use base64::Engine;
+    base64::prelude::BASE64_STANDARD.encode(text)
 }
 
 impl Drop for Served {
