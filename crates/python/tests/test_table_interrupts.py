@@ -66,15 +66,13 @@ with lanewise.Engine(sys.argv[1]) as engine:
 
 # A head whose graph takes a while to build anew.
 UNSEALED = """
-import os, signal, sys, time, numpy as np, lanewise
+import os, signal, sys, numpy as np, lanewise
 x = np.random.default_rng(0).normal(size=(30_000, 64)).astype(np.float32)
-def spent(call):
-    start = time.monotonic()
+def unless_interrupted(call):
     try:
-        done = call()
+        return call()
     except KeyboardInterrupt:
-        done = "interrupted"
-    return time.monotonic() - start, done
+        return "interrupted"
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 """
 
@@ -89,16 +87,16 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 signal.setitimer(signal.ITIMER_REAL, 0.3)
-stopped, done = spent(lambda: lanewise.Table.open(sys.argv[1]))
-whole, table = spent(lambda: lanewise.Table.open(sys.argv[1]))
-print(done, stopped < whole / 2, len(table))
+print(unless_interrupted(lambda: lanewise.Table.open(sys.argv[1])))
+table = lanewise.Table.open(sys.argv[1])
+print(len(table))
 table.close()
-quick, table = spent(lambda: lanewise.Table.open(sys.argv[1]))
-print(quick < whole / 4, [one.sealed for one in table.segments() if one.documents])
+# What would be built anew again was sealed.
+print([one.sealed for one in lanewise.Table.open(sys.argv[1]).segments() if one.live])
 """,
         tmp_path / "t",
     )
-    assert said == "interrupted True 30000\nTrue [True]\n"
+    assert said == "interrupted\n30000\n[True]\n"
 
 
 def test_interrupting_an_engines_opening_and_closing(python: Python, tmp_path: Path) -> None:
@@ -120,11 +118,11 @@ with lanewise.Engine(sys.argv[1]) as engine:
             raise KeyboardInterrupt
     signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.3)
-    print(spent(lambda: engine["t"])[1], said)
+    print(unless_interrupted(lambda: engine["t"]), said)
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     print(len(engine["t"]))
     signal.setitimer(signal.ITIMER_REAL, 0.05)
-    spent(engine.close)
+    unless_interrupted(engine.close)
     signal.setitimer(signal.ITIMER_REAL, 0)
     print(engine.closed)
 with lanewise.Engine(sys.argv[1]) as engine:

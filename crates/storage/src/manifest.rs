@@ -61,6 +61,17 @@ pub fn read(storage: &dyn Storage, path: &Path) -> Result<Manifest, ReadError> {
     decode((*bytes).as_ref())
 }
 
+/// As [`read`], for whoever builds on it: what was read stays. A process that died may have left a manifest that was renamed
+/// and not durable yet; after a power cut the one before it would be back, and what follows from this one gone or wrong.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_durable(storage: &dyn Storage, path: &Path) -> Result<Manifest, ReadError> {
+    let manifest = read(storage, path)?;
+    storage.sync_dir(path.parent().unwrap_or(Path::new(""))).map_err(ReadError::Io)?;
+    Ok(manifest)
+}
+
 /// Makes the generation after `generation` (0 if there is no manifest yet) the manifest `path`, and says its number.
 ///
 /// # Errors

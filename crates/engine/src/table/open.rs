@@ -216,7 +216,7 @@ impl Table {
             move |error| OpenError::Io { path, error }
         };
         lanewise_storage::remove_temporaries(&*storage, Path::new("")).map_err(io(""))?;
-        let (state, generation) = State::read(&*storage)?;
+        let (state, generation) = State::read_durable(&*storage)?;
         let mapping = Mapping::new(state.schema.clone())?;
         let memory = resources.admission.admit(Purpose::Open, need::TABLE)?;
         let mut parts = Vec::new();

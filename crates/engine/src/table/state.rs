@@ -4,7 +4,7 @@ use super::segment::SegmentId;
 use super::settings::Settings;
 use crate::documents::Schema;
 use lanewise_storage::Storage;
-use lanewise_storage::manifest::{self, ReadError};
+use lanewise_storage::manifest::{self, Manifest, ReadError};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -65,13 +65,22 @@ impl State {
         State::read_at(storage, Path::new(PATH))
     }
 
+    /// As [`read`](Self::read), for whoever builds on it.
+    pub(super) fn read_durable(storage: &dyn Storage) -> Result<(State, u64), StateError> {
+        let manifest = manifest::read_durable(storage, Path::new(PATH))?;
+        State::of(manifest)
+    }
+
     fn read_at(storage: &dyn Storage, path: &Path) -> Result<(State, u64), StateError> {
+        State::of(manifest::read(storage, path)?)
+    }
+
+    fn of(manifest: Manifest) -> Result<(State, u64), StateError> {
         /// Of any version.
         #[derive(Deserialize)]
         struct Any {
             version: u32,
         }
-        let manifest = manifest::read(storage, path)?;
         let Any { version } = serde_json::from_slice(&manifest.contents).map_err(StateError::Json)?;
         if version > VERSION {
             return Err(StateError::Version(version));

@@ -45,6 +45,14 @@ fn nothing_acknowledged_is_lost_by_any_crash() {
     println!("{done:?} crashes of {seed:?} histories");
 }
 
+/// Of histories in which a killed process leaves a manifest that is renamed and not durable, and the power is cut after the next.
+#[test]
+fn what_a_killed_process_left_stays_after_a_power_cut() {
+    for seed in [83, 101] {
+        assert!(crashes(seed).unwrap() > 0);
+    }
+}
+
 #[test]
 fn damage_is_found_or_harmless() {
     let done: usize = (0..4).map(|seed| flips(seed, 997).unwrap()).sum();

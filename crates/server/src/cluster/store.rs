@@ -42,7 +42,7 @@ impl Store {
         uuid: impl FnOnce() -> String,
     ) -> Result<Store, StoreError> {
         let path = Path::new(PATH);
-        let (cluster, generation) = match manifest::read(&*storage, path) {
+        let (cluster, generation) = match manifest::read_durable(&*storage, path) {
             Ok(read) => (serde_json::from_slice(&read.contents)?, read.generation),
             Err(ReadError::Missing) => {
                 let cluster = Cluster { uuid: uuid(), ..Cluster::default() };
