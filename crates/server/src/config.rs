@@ -29,6 +29,7 @@ pub struct Config {
     pub memory_limit: MemoryLimit,
     pub threads: Option<NonZeroUsize>,
     pub users: Option<PathBuf>,
+    pub repositories: Vec<PathBuf>,
     pub certificate: Option<PathBuf>,
     pub private_key: Option<PathBuf>,
     pub limits: HttpLimits,
@@ -47,6 +48,7 @@ impl Default for Config {
             memory_limit: MemoryLimit::default(),
             threads: None,
             users: None,
+            repositories: Vec::new(),
             certificate: None,
             private_key: None,
             limits: HttpLimits::default(),
@@ -132,6 +134,14 @@ pub const KEYS: &[Key] = &[
         usual: "none",
         says: "the file of users and API keys (`lanewise user`, `lanewise key`)",
         set: |config, value| path(value).map(|value| config.users = Some(value)),
+    },
+    Key {
+        name: "path.repo",
+        usual: "none",
+        says: "folders below which snapshots may be made, with `:` between them",
+        set: |config, value| {
+            path(value).map(|_| config.repositories = std::env::split_paths(value).collect())
+        },
     },
     Key {
         name: "tls.certificate",

@@ -81,7 +81,7 @@ async fn serve(config: &Config, log: Log, ready: impl FnOnce(&Serving)) -> Resul
         admission: Admission::new(config.memory_limit, WAITING),
     };
     let node = Node::open(&config.data, resources, Limits::default())?.named(&config.name);
-    let node = Arc::new(node.telling(log, config.slow));
+    let node = Arc::new(node.with_repositories(config.repositories.clone()).telling(log, config.slow));
     let indices = node.cluster().indices.len();
     let address = SocketAddr::new(config.listen, config.port);
     let mut server = Server::listen(address, node.clone(), config.limits).await?;

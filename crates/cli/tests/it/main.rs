@@ -24,7 +24,11 @@ use std::process::{Command, Output, Stdio};
 /// The program, with nothing of the tests' own environment that changes what it does.
 fn lanewise() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lanewise"));
-    command.env_remove("LANEWISE_ISA").stdin(Stdio::null());
+    let ours = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("LANEWISE_"));
+    for (name, _) in ours {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null());
     command
 }
 
