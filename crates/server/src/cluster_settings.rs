@@ -35,6 +35,11 @@ const KNOWN: [(&str, Form); 17] = [
     ("search.concurrent_segment_search.mode", Form::Any),
 ];
 
+/// The names of the settings that are known.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|(name, _)| *name)
+}
+
 /// Refuses settings that are not known, or have no such value.
 ///
 /// # Errors

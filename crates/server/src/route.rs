@@ -91,6 +91,23 @@ pub fn reference() -> String {
             route.role.name()
         );
     }
+    let listed = |names: &mut dyn Iterator<Item = &'static str>| {
+        names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    };
+    let of_indexes = |later: bool| {
+        listed(&mut crate::settings::names().filter(|(_, always)| *always == later).map(|(name, _)| name))
+    };
+    let sections = [
+        ("What a search's body may say", listed(&mut crate::api::SEARCH_KEYS.into_iter())),
+        ("Queries", listed(&mut crate::query::NAMES.into_iter())),
+        ("Types of fields", listed(&mut crate::mapping::TYPES.into_iter())),
+        ("Settings of an index, at any time", of_indexes(true)),
+        ("Settings of an index, when it is made", of_indexes(false)),
+        ("Settings of the node", listed(&mut crate::cluster_settings::names())),
+    ];
+    for (title, names) in sections {
+        page += &format!("\n## {title}\n{names}\n");
+    }
     page
 }
 

@@ -99,6 +99,12 @@ const KNOWN: &[(&str, When, Form)] = &[
     ("index.blocks.read_only_allow_delete", When::Always, Form::Flag),
 ];
 
+/// The names of the settings that clients may give, and whether they may later.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, bool)> {
+    let given = KNOWN.iter().filter(|(_, when, _)| *when != When::Never);
+    given.map(|(name, when, _)| (*name, *when == When::Always))
+}
+
 /// Settings by full name.
 pub(crate) type Flat = BTreeMap<String, Option<String>>;
 

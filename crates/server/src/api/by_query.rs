@@ -137,6 +137,7 @@ fn by_query(node: &Node, call: &mut Call, what: What) -> Result<Reply, ApiError>
     };
     let scope = |target| -> Result<Scope, ApiError> {
         let filter = both(asked.clone(), filters(target)?);
+        document::unblocked(&cluster, &target.index, what == What::Delete)?;
         let (index, table) = document::opened(node, &cluster, &target.index)?;
         Ok(Scope { count: node.counts.of(&index), index, table, filter })
     };

@@ -114,6 +114,7 @@ pub(super) fn written_to(node: &Node, name: &str) -> Result<(String, Arc<Watched
     }
     let cluster = node.cluster();
     let index = cluster.write_index(name)?.ok_or_else(|| ApiError::no_index(name))?;
+    unblocked(&cluster, index, false)?;
     opened(node, &cluster, index)
 }
 
@@ -147,6 +148,27 @@ pub(super) fn opened(
         return Err(closed.with("index", index));
     }
     Ok((index.to_owned(), node.table(index)?))
+}
+
+/// Refuses writes to an index whose settings say so; deletes are left where a full disk is the reason.
+pub(super) fn unblocked(cluster: &Cluster, index: &str, deletes: bool) -> Result<(), ApiError> {
+    let is_set = |name: &str| {
+        let settings = cluster.indices.get(index).map(|index| &index.settings);
+        settings.and_then(|settings| settings.get(name)).is_some_and(|value| value == "true")
+    };
+    let blocks = [
+        ("index.blocks.read_only", "FORBIDDEN/5/index read-only (api)"),
+        ("index.blocks.write", "FORBIDDEN/8/index write (api)"),
+        ("index.blocks.read_only_allow_delete", "FORBIDDEN/12/index read-only / allow delete (api)"),
+    ];
+    let blocks = &blocks[..if deletes { 2 } else { 3 }];
+    match blocks.iter().find(|(name, _)| is_set(name)) {
+        None => Ok(()),
+        Some((_, block)) => {
+            let reason = format!("index [{index}] blocked by: [{block}];");
+            Err(ApiError::new(StatusCode::FORBIDDEN, "cluster_block_exception", reason))
+        }
+    }
 }
 
 /// On what condition a call writes.
@@ -201,6 +223,7 @@ fn put_when(node: &Node, call: &mut Call, when: When) -> Result<Reply, ApiError>
 fn delete(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let when = when(call)?;
     let (index, table) = read_from(node, call.name("index").unwrap_or_default())?;
+    unblocked(&node.cluster(), &index, true)?;
     let id = call.name("id").unwrap_or_default().to_owned();
     one(node, &index, &table, &id.clone(), Write::Delete { id, when })
 }

@@ -21,7 +21,7 @@ mod template;
 mod update;
 mod upkeep;
 
-pub(crate) use search::Scrolls;
+pub(crate) use search::{KEYS as SEARCH_KEYS, Scrolls};
 
 use crate::call::Call;
 use crate::cluster::Names;

@@ -2,7 +2,7 @@
 //!
 //! Vectors that a change does not touch are written again as they are stored.
 
-use super::document::{Told, of_write, read_from, told, written_to};
+use super::document::{Told, of_write, read_from, told, unblocked, written_to};
 use super::route;
 use crate::call::{Call, Params, Reply};
 use crate::error::ApiError;
@@ -267,6 +267,7 @@ fn update(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     // Only what may be written where it is missing makes an index.
     let (index, table) =
         if update.upsert.is_some() { written_to(node, name)? } else { read_from(node, name)? };
+    unblocked(&node.cluster(), &index, false)?;
     let mut told = update.run(node, &index, &table, id)?;
     let asked = ["_source", "_source_includes", "_source_excludes"]
         .iter()

@@ -32,6 +32,26 @@ const IDLE: [&str; 17] = [
     "store",
 ];
 
+/// The types that fields may have.
+pub(crate) const TYPES: [&str; 16] = [
+    "knn_vector",
+    "keyword",
+    "text",
+    "byte",
+    "short",
+    "integer",
+    "long",
+    "half_float",
+    "float",
+    "double",
+    "scaled_float",
+    "date",
+    "boolean",
+    "object",
+    "nested",
+    "flat_object",
+];
+
 /// Mappings that were read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mappings {
@@ -169,27 +189,8 @@ fn source(value: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Types that fields may get by templates: found as all that the schema does not name is, whatever the template says.
-const DYNAMIC: [&str; 16] = [
-    "keyword",
-    "text",
-    "byte",
-    "short",
-    "integer",
-    "long",
-    "half_float",
-    "float",
-    "double",
-    "scaled_float",
-    "date",
-    "boolean",
-    "object",
-    "nested",
-    "flat_object",
-    "{dynamic_type}",
-];
-
-/// Templates of fields change nothing; those that would have to are refused.
+/// Fields that templates name are found as all that the schema does not name is, whatever the template says; those that
+/// would have to be otherwise are refused.
 fn templates(value: &Value) -> Result<(), ApiError> {
     let wrong = || ApiError::mapping("dynamic_templates: give an array of objects of one template each");
     for template in value.as_array().ok_or_else(wrong)? {
@@ -200,7 +201,7 @@ fn templates(value: &Value) -> Result<(), ApiError> {
                 ApiError::mapping(format!("template [{name}] must have a mapping set, an object"))
             })?;
             let kind = mapping.get("type").and_then(Value::as_str).unwrap_or("{dynamic_type}");
-            if !DYNAMIC.contains(&kind) {
+            if kind != "{dynamic_type}" && (kind == "knn_vector" || !TYPES.contains(&kind)) {
                 return Err(ApiError::mapping(format!(
                     "dynamic template [{name}]: type [{kind}] is not supported there: name the field in properties"
                 )));
@@ -261,10 +262,9 @@ fn properties(
             "date" => FieldKind::Date,
             "boolean" => FieldKind::Boolean,
             other => {
-                let supported = "knn_vector, keyword, text, long, integer, short, byte, double, float, half_float, \
-                                 scaled_float, date, boolean, object, nested, flat_object";
                 return Err(ApiError::mapping(format!(
-                    "The type [{other}] of field [{name}] is not supported: use one of {supported}"
+                    "The type [{other}] of field [{name}] is not supported: use one of {}",
+                    TYPES.join(", ")
                 )));
             }
         };

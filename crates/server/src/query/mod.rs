@@ -10,6 +10,23 @@ use serde_json::{Map, Value};
 
 /// Queries within queries, at most.
 const DEPTH_MAX: usize = 60;
+/// The queries that are known.
+pub(crate) const NAMES: [&str; 14] = [
+    "bool",
+    "constant_score",
+    "exists",
+    "ids",
+    "knn",
+    "match",
+    "match_all",
+    "match_none",
+    "match_phrase",
+    "prefix",
+    "range",
+    "term",
+    "terms",
+    "wildcard",
+];
 
 /// Reads a query that is about documents.
 ///
@@ -209,7 +226,9 @@ fn at_depth(given: &Value, left: usize) -> Result<Query, ApiError> {
         "knn" => Err(ApiError::parsing(
             "[knn] is not supported inside of other queries yet: give it alone, with its filter",
         )),
-        other => Err(ApiError::parsing(format!("unknown query [{other}]"))),
+        other => {
+            Err(ApiError::parsing(format!("unknown query [{other}]: it is one of {}", NAMES.join(", "))))
+        }
     }
 }
 
@@ -343,6 +362,15 @@ mod tests {
             assert_eq!(least(&given, 4).unwrap(), least_of_4, "{given}");
         }
         assert!(least(&json!("some"), 4).is_err());
+    }
+
+    #[test]
+    fn the_queries_that_are_named_are_known() {
+        let unknown = |name: &str| match read(&json!({name: {}})) {
+            Ok(_) => false,
+            Err(error) => error.to_string().contains("unknown query"),
+        };
+        assert!(NAMES.iter().all(|name| !unknown(name)) && unknown("fuzzy"));
     }
 
     #[test]

@@ -136,6 +136,60 @@ fn several_indexes_are_searched_in_one_order() {
 }
 
 #[test]
+fn documents_in_several_indexes_have_the_order_that_they_have_in_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = Served::new(folder.path());
+    let body = json!({"mappings": {"properties": {"v": {"type": "knn_vector", "dimension": 2, "space_type": "l2"},
+        "color": {"type": "keyword"}, "n": {"type": "double"}}}});
+    for index in ["whole", "p0", "p1", "p2"] {
+        node.ask("PUT", &format!("/{index}"), body.to_string()).expect(200);
+    }
+    let mut state = 7_u64;
+    let mut draw = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut lines = String::new();
+    for id in 0..60 {
+        let mut document = json!({"v": [draw(10), draw(10)], "flag": draw(2) == 0});
+        if draw(4) > 0 {
+            document["n"] = json!(draw(8) as f64 / 2.0);
+        }
+        if draw(4) > 0 {
+            document["color"] = json!(COLORS[draw(3) as usize]);
+        }
+        for index in ["whole".to_owned(), format!("p{}", draw(3))] {
+            lines +=
+                &format!("{}\n{document}\n", json!({"index": {"_index": index, "_id": format!("{id:02}")}}));
+        }
+    }
+    assert_eq!(node.ask("POST", "/_bulk", lines).expect(200)["errors"], false);
+    let knn = json!({"knn": {"v": {"vector": [4, 5], "k": 60}}});
+    for (sort, query) in [
+        (json!(["n"]), json!({"match_all": {}})),
+        (json!([{"n": "desc"}, "color"]), json!({"match_all": {}})),
+        (
+            json!([{"color": {"order": "desc", "missing": "_first"}}, {"n": {"missing": "_first"}}]),
+            json!({"match_all": {}}),
+        ),
+        (json!(["flag", {"n": "desc"}]), json!({"range": {"n": {"gte": 1}}})),
+        (json!(["_id"]), json!({"term": {"color": "red"}})),
+        (json!(["color", "_score"]), knn.clone()),
+        (json!([]), knn),
+    ] {
+        for (from, size) in [(0, 60), (7, 9)] {
+            let body = json!({"sort": sort, "query": query, "from": from, "size": size, "_source": false})
+                .to_string();
+            let [one, several] =
+                ["/whole/_search", "/p*/_search"].map(|path| node.ask("POST", path, &body).expect(200));
+            assert_eq!(ids(&one), ids(&several), "{body}");
+            assert_eq!(one["hits"]["total"], several["hits"]["total"], "{body}");
+            assert_eq!(one["hits"]["max_score"], several["hits"]["max_score"], "{body}");
+        }
+    }
+}
+
+#[test]
 fn hits_show_what_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let node = filled(folder.path());

@@ -142,3 +142,29 @@ fn documents_are_written_again_by_query_and_keep_their_vectors() {
     assert_eq!((&told["completed"], &told["response"]["deleted"]), (&json!(true), &json!(2)));
     node.ask("POST", "/a/_update_by_query", r#"{"script": {"source": "x"}}"#).expect(400);
 }
+
+#[test]
+fn blocked_indexes_take_no_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = filled(folder.path());
+    let block = |name: &str, value: Value| {
+        node.ask("PUT", "/a/_settings", json!({"index.blocks": {name: value}}).to_string()).expect(200);
+    };
+    block("write", json!(true));
+    for (method, path, body) in [
+        ("PUT", "/a/_doc/2", "{}"),
+        ("POST", "/a/_update/1", r#"{"doc": {"n": 2}}"#),
+        ("DELETE", "/a/_doc/1", ""),
+        ("POST", "/a/_delete_by_query", r#"{"query": {"match_all": {}}}"#),
+        ("POST", "/a/_update_by_query", ""),
+    ] {
+        let refused = node.ask(method, path, body).expect(403);
+        assert_eq!(refused["error"]["type"], "cluster_block_exception", "{path}");
+    }
+    let items = node.ask("POST", "/a/_bulk", "{\"index\": {}}\n{}\n").expect(200);
+    assert_eq!(items["items"][0]["index"]["status"], 403);
+    block("write", Value::Null);
+    block("read_only_allow_delete", json!(true));
+    node.ask("PUT", "/a/_doc/2", "{}").expect(403);
+    node.ask("DELETE", "/a/_doc/1", "").expect(200);
+}

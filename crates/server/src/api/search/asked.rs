@@ -18,7 +18,7 @@ const WINDOW: usize = 10_000;
 const COUNTED: u64 = 10_000;
 
 /// What a body may say.
-const KEYS: [&str; 22] = [
+pub(crate) const KEYS: [&str; 22] = [
     "query",
     "size",
     "from",

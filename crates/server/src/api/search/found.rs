@@ -142,6 +142,9 @@ impl Found {
             let mut seen = HashSet::new();
             self.order.retain(|&at| seen.insert(collapsed(hit(at)).to_string()));
         }
+        if !asked.scrolls() {
+            self.order.truncate(asked.reach());
+        }
     }
 
     /// Hits that can be shown.

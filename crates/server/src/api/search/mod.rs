@@ -15,6 +15,7 @@ use crate::node::{Node, now_ms};
 use crate::query;
 use crate::route::{Role, Route, Verb};
 use asked::Asked;
+pub(crate) use asked::KEYS;
 use axum::http::StatusCode;
 use found::Found;
 use lanewise_engine::documents::Query;

@@ -91,9 +91,13 @@ impl Scrolls {
     ) -> Result<Value, ApiError> {
         let now = now_ms();
         self.sweep(now);
+        let (id, until_ms) = (new_uuid() + &new_uuid(), now + keep_ms);
+        let at = asked.size;
+        let mut answer = found.answer(&asked, 0..at, took)?;
+        answer["_scroll_id"] = json!(id);
         let mut open = self.lock();
-        let hits: usize =
-            open.values().map(|scroll| scroll.try_lock().map_or(0, |scroll| scroll.found.len())).sum();
+        let hits = |scroll: &Arc<Mutex<Scroll>>| scroll.try_lock().map_or(0, |scroll| scroll.found.len());
+        let hits: usize = open.values().map(hits).sum();
         let refused = |reason: String| {
             Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rejected_execution_exception", reason))
         };
@@ -108,10 +112,6 @@ impl Scrolls {
                 "all scrolls together keep more than {ALL_HITS} hits: clear some, or filter"
             ));
         }
-        let (id, until_ms) = (new_uuid() + &new_uuid(), now + keep_ms);
-        let at = asked.size;
-        let mut answer = found.answer(&asked, 0..at, took)?;
-        answer["_scroll_id"] = json!(id);
         open.insert(id, Arc::new(Mutex::new(Scroll { found, asked, at, until_ms })));
         let next = self.next.load(Ordering::Relaxed);
         self.next.store(if next == 0 { until_ms } else { next.min(until_ms) }, Ordering::Relaxed);
