@@ -7,13 +7,15 @@ use crate::node::{Node, NodeError};
 use crate::serve::{ServeError, Server};
 use crate::tls::TlsError;
 use lanewise_engine::scheduler::{Options, StartError};
-use lanewise_engine::table::Resources;
+use lanewise_engine::table::{Effort, Resources};
 use lanewise_engine::{Admission, Limits, Pool, Threads};
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
@@ -109,10 +111,27 @@ async fn serve(config: &Config, log: Log, ready: impl FnOnce(&Serving)) -> Resul
     };
     tokio::pin!(hurry);
     let connections = server.connections();
-    let cut = tokio::select! {
-        cut = server.run(async { drop(stopped.await) }) => cut,
-        () = &mut hurry => connections.count(),
+    let drained = tokio::select! {
+        cut = server.run(async { drop(stopped.await) }) => Some(cut),
+        () = &mut hurry => None,
     };
+    if drained.is_some() {
+        // What the next start would build anew is sealed, unless somebody is in a hurry.
+        let (enough, closing) = (Arc::new(AtomicBool::new(false)), node.clone());
+        let told = enough.clone();
+        let closed = tokio::task::spawn_blocking(move || {
+            let proceed = || match told.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            };
+            closing.engine.close_all(&Effort::new(closing.threads, &proceed));
+        });
+        tokio::select! {
+            _ = closed => {}
+            () = &mut hurry => enough.store(true, Ordering::Relaxed),
+        }
+    }
+    let cut = drained.unwrap_or_else(|| connections.count());
     node.log.say(Level::Info, "ended", &[("cut", cut.into())]);
     node.log.end();
     Ok(Ended { cut })
