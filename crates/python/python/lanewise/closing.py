@@ -1,6 +1,7 @@
 """What is closed at exit, before the threads that search end."""
 
 import atexit
+import contextlib
 import weakref
 from typing import Any, Protocol
 
@@ -22,10 +23,9 @@ def closes_at_exit(opened: _Closes) -> None:
 def _close_all() -> None:
     """What a thread still works with is left as it is, which a table survives."""
     for one in list(_open):
-        try:
+        # Interrupted, it is closed but for what would have made the next opening fast.
+        with contextlib.suppress(KeyboardInterrupt):
             one._inner.close(wait=False)
-        except KeyboardInterrupt:
-            pass  # It is closed, but for what would have made the next opening fast.
     _lanewise.end_pool()
 
 
