@@ -1,7 +1,7 @@
 //! Reading documents back, with their vectors as they are stored.
 
 use super::table::{Document, Table};
-use super::view::{At, Body, Part, View};
+use super::view::{At, View};
 use crate::documents::{Mapping, RunError};
 use lanewise_index::{GetError, OwnedVectors};
 use std::collections::BTreeMap;
@@ -83,19 +83,5 @@ impl View {
             }
         }
         Ok(all)
-    }
-}
-
-impl Part {
-    /// The number of the vector that a row has in a field, if it has one.
-    fn number_of(&self, field: usize, row: u32) -> Option<i64> {
-        let number = match &self.body {
-            Body::Head(head) => head.vectors[field].rows.position(&row),
-            Body::Sealed(sealed) => {
-                let rows = sealed.rows.of_vectors(field);
-                rows.binary_search_by_key(&row, |row| u32::from_le_bytes(*row)).ok()
-            }
-        };
-        number.map(|number| number as i64)
     }
 }

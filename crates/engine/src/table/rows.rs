@@ -139,12 +139,6 @@ impl Rows {
         rows.filter(move |&row| (row as usize) < self.len && self.id(row) == id)
     }
 
-    /// The number of a row's vector, if it has one.
-    pub(super) fn number_of(&self, field: usize, row: u32) -> Option<i64> {
-        let rows = self.of_vectors(field);
-        rows.binary_search_by_key(&row, |row| u32::from_le_bytes(*row)).ok().map(|number| number as i64)
-    }
-
     /// The row of each vector's number.
     pub(super) fn of_vectors(&self, field: usize) -> &[[u8; 4]] {
         self.all()[self.vectors[field].clone()].as_chunks::<4>().0

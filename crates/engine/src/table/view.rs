@@ -172,6 +172,18 @@ impl Part {
         }
     }
 
+    /// The number of the vector that a row has in a field, if it has one.
+    pub(super) fn number_of(&self, field: usize, row: u32) -> Option<i64> {
+        let number = match &self.body {
+            Body::Head(head) => head.vectors[field].rows.position(&row),
+            Body::Sealed(sealed) => {
+                let rows = sealed.rows.of_vectors(field);
+                rows.binary_search_by_key(&row, |row| u32::from_le_bytes(*row)).ok()
+            }
+        };
+        number.map(|number| number as i64)
+    }
+
     /// The field's vectors whose rows are alive, and in `rows`, which the filter that is given with it (as JSON) finds, if
     /// there is one; `None`: all are.
     pub(super) fn filter(&self, field: usize, rows: Option<(&str, &Bits)>) -> Option<Filter> {
@@ -193,11 +205,8 @@ impl Part {
                     let known =
                         known.or_else(|| rows.is_none().then(|| (Bits::default(), reader.filter_of_all())));
                     let Some((before, filter)) = known else { return asked() };
-                    let numbers: Vec<i64> = self
-                        .deleted
-                        .since(&before)
-                        .filter_map(|row| sealed.rows.number_of(field, row))
-                        .collect();
+                    let numbers: Vec<i64> =
+                        self.deleted.since(&before).filter_map(|row| self.number_of(field, row)).collect();
                     reader.filter_without(&filter, &numbers)
                 };
                 let filter = rows.map_or("", |(filter, _)| filter);

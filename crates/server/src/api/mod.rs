@@ -23,8 +23,8 @@ mod upkeep;
 
 pub(crate) use search::{KEYS as SEARCH_KEYS, Scrolls};
 
-use crate::call::Call;
-use crate::cluster::Names;
+use crate::call::{Call, Params};
+use crate::cluster::{Names, Target};
 use crate::error::ApiError;
 use crate::node::Node;
 use crate::route::{Handler, Reads, Role, Route, Verb};
@@ -68,15 +68,23 @@ const fn route(
     Route { verbs, paths, params, role, reads: Reads::Whole, handler, says }
 }
 
+/// The open indexes that an expression names, with their tables.
+fn targets(node: &Node, expression: &str, params: &Params) -> Result<Vec<(Target, Arc<Watched>)>, ApiError> {
+    let cluster = node.cluster();
+    let names = Names::of(params)?;
+    let targets = names.resolve(&cluster, expression)?.into_iter();
+    let open = targets.filter(|target| !(names.ignore_unavailable && cluster.indices[&target.index].closed));
+    open.map(|target| {
+        let (_, table) = document::opened(node, &cluster, &target.index)?;
+        Ok((target, table))
+    })
+    .collect()
+}
+
 /// The tables of the open indexes that a request's path names, with the indexes' names.
 fn tables(node: &Node, call: &Call) -> Result<Vec<(String, Arc<Watched>)>, ApiError> {
-    let cluster = node.cluster();
-    let names = Names::of(&call.params)?;
-    let targets = names.resolve(&cluster, call.name("index").unwrap_or_default())?;
-    let targets = targets
-        .into_iter()
-        .filter(|target| !(names.ignore_unavailable && cluster.indices[&target.index].closed));
-    targets.map(|target| document::opened(node, &cluster, &target.index)).collect()
+    let targets = targets(node, call.name("index").unwrap_or_default(), &call.params)?;
+    Ok(targets.into_iter().map(|(target, table)| (target.index, table)).collect())
 }
 
 /// Adds the fields of `more`.

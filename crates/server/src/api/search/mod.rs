@@ -6,10 +6,10 @@ mod fields;
 mod found;
 mod scroll;
 
-use super::document::{self, Sources};
-use super::route;
+use super::document::Sources;
+use super::{route, targets};
 use crate::call::{Body, Call, Params, Reply};
-use crate::cluster::{Names, Target};
+use crate::cluster::Target;
 use crate::error::ApiError;
 use crate::node::{Node, now_ms};
 use crate::query;
@@ -19,10 +19,9 @@ pub(crate) use asked::KEYS;
 use axum::http::StatusCode;
 use found::Found;
 use lanewise_engine::documents::Query;
-use lanewise_engine::table::{Request, SearchTableError, Watched};
+use lanewise_engine::table::{Request, SearchTableError};
 pub(crate) use scroll::Scrolls;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 
 /// Searches of one `_msearch`, at most.
 const MANY: usize = 1000;
@@ -101,25 +100,6 @@ pub(super) const ROUTES: &[Route] = &[
     ),
 ];
 
-/// An index that is searched.
-struct Searched {
-    target: Target,
-    table: Arc<Watched>,
-}
-
-/// The open indexes that an expression names.
-fn searched(node: &Node, expression: &str, params: &Params) -> Result<Vec<Searched>, ApiError> {
-    let cluster = node.cluster();
-    let names = Names::of(params)?;
-    let targets = names.resolve(&cluster, expression)?.into_iter();
-    let open = targets.filter(|target| !(names.ignore_unavailable && cluster.indices[&target.index].closed));
-    let open = open.map(|target| {
-        let (_, table) = document::opened(node, &cluster, &target.index)?;
-        Ok(Searched { target, table })
-    });
-    open.collect()
-}
-
 fn search(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let (body, index) = (call.object()?, call.name("index").unwrap_or_default());
     run(node, index, &body, &call.params).map(Reply::json)
@@ -143,13 +123,13 @@ fn run(node: &Node, index: &str, body: &Map<String, Value>, params: &Params) -> 
 
 /// What is found, in order, from the first on.
 fn find(node: &Node, index: &str, asked: &Asked, params: &Params) -> Result<Found, ApiError> {
-    let all = searched(node, index, params)?;
+    let all = targets(node, index, params)?;
     if all.len() > 1 && !asked.aggregations.is_empty() {
         return Err(ApiError::parsing("[aggs] over several indexes are not supported: name one index"));
     }
     let cluster = node.cluster();
     let mut found = Found::new(all.len());
-    for Searched { target, table } in all {
+    for (target, table) in all {
         let index = target.index.as_str();
         let settings = cluster.indices.get(index).map(|index| &index.settings);
         let request = asked.request(settings, filters(&target)?, table.schema())?;
@@ -215,9 +195,9 @@ fn count(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
         return Err(ApiError::parsing(format!("request does not support [{other}]")));
     }
     let asked = body.get("query").map(query::read).transpose()?;
-    let all = searched(node, call.name("index").unwrap_or_default(), &call.params)?;
+    let all = targets(node, call.name("index").unwrap_or_default(), &call.params)?;
     let mut total = 0;
-    for Searched { target, table } in &all {
+    for (target, table) in &all {
         let filter = both(asked.clone(), filters(target)?);
         let request = Request { filter, size: 0, ..Request::default() };
         total += table.search(&request, None).map_err(|error| of_search(&target.index, error))?.total.value;
