@@ -210,15 +210,17 @@ impl Listed {
         }
     }
 
-    /// What `update` takes for `more` vectors.
+    /// What `update` takes for `more` vectors than `before`; `anew`: of lists that are [kept](Self::keep) first, with so
+    /// many vectors.
     pub(crate) fn part(
         listed: Option<&Listed>,
         params: &Params,
         space: &Space,
-        more: usize,
+        (before, more): (usize, usize),
+        anew: bool,
         workers: usize,
     ) -> Part {
-        let all = space.len() + more;
+        let all = before + more;
         let held = listed.map_or(0, Listed::owned_bytes);
         let learns = all >= Self::due(listed, params);
         let nlist = match listed {
@@ -231,6 +233,12 @@ impl Listed {
         let list_params = list_params(params, space, nlist, stride);
         // A worker assigns a block; each vector has a list, and is then sorted by it.
         let filling = 12 * if learns { all } else { more } + Ivf::assign_bytes(list_params, workers);
+        let kept = |listed: &Listed| {
+            let lists = listed.ivf.lists();
+            let vectors = lists.iter().map(|list| list.len()).sum::<usize>().max(1);
+            lists.renumbered_bytes(before as f64 / vectors as f64) + held - lists.owned_bytes()
+        };
+        let held = listed.filter(|_| anew).map_or(held, kept);
         if learns {
             let lists = Ivf::bytes_of(list_params, all) + rotated_bytes(params, nlist);
             let growth = Growth { held: lists, replaced: held };
@@ -239,7 +247,7 @@ impl Listed {
             return Part { growth, learning, filling };
         }
         let Some(listed) = listed else { return Part::default() };
-        let added = listed.ivf.lists().growth(more);
+        let added = listed.ivf.lists().growth(more, more > FEW);
         Part { growth: Growth { held: held + added, replaced: 0 }, learning: 0, filling }
     }
 

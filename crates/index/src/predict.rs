@@ -70,7 +70,16 @@ impl Index {
             deleted: RowSet::default(),
             ..state.view(0, state.graph.entry)
         };
-        let need = Writer { state: empty, rows: None }.need(&self.params, live + count, false, workers);
+        let empty = Writer { state: empty, rows: None };
+        // Lists are copied as they are; what is added comes beside them.
+        let need = match self.params.kind {
+            Kind::Ivf => {
+                let (listed, space) = (state.listed.as_deref(), &state.space);
+                let part = Listed::part(listed, &self.params, space, (live, count), true, workers);
+                empty.need_beside(part, &self.params, live + count, false, workers)
+            }
+            _ => empty.need(&self.params, live + count, false, workers),
+        };
         let mended = state.graph.own_bytes() + size_of::<i64>() * 2 * live;
         Ok(Need { held: need.held, peak: need.peak.max(need.held + mended) })
     }
@@ -111,7 +120,17 @@ fn raised(params: build::Params, nodes: Range<usize>) -> (usize, usize) {
 impl Writer {
     /// What adding `count` vectors takes.
     pub(crate) fn need(&self, params: &Params, count: usize, own_ids: bool, workers: usize) -> Need {
-        let State { space, graph, ids, coded, listed, .. } = &self.state;
+        let State { space, coded, listed, .. } = &self.state;
+        let part = match params.kind {
+            Kind::Ivf => Listed::part(listed.as_deref(), params, space, (space.len(), count), false, workers),
+            _ => Coded::part(coded.as_ref(), params.code, space, count),
+        };
+        self.need_beside(part, params, count, own_ids, workers)
+    }
+
+    /// What adding `count` vectors takes, with what codes or lists take of it.
+    fn need_beside(&self, part: Part, params: &Params, count: usize, own_ids: bool, workers: usize) -> Need {
+        let State { space, graph, ids, .. } = &self.state;
         let all = space.len() + count;
         let (now, known) = (self.state.owned_bytes(), self.known_bytes());
         let nodes = if params.kind.is_graph() { count } else { 0 };
@@ -120,10 +139,6 @@ impl Writer {
         let columns = space.growth(count)
             + graph.growth(nodes, raised)
             + ids.growth(if written { all - ids.len() } else { 0 });
-        let part = match params.kind {
-            Kind::Ivf => Listed::part(listed.as_deref(), params, space, count, workers),
-            _ => Coded::part(coded.as_ref(), params.code, space, count),
-        };
         let linking = |count| match params.kind {
             Kind::Hnsw => build::bytes(build_params(params), count, workers),
             Kind::Flat | Kind::Ivf => 0,

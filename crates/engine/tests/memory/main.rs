@@ -184,9 +184,7 @@ fn made(what: &str, vector: Value, rows: usize, words: usize) {
         let said = table.predict_merge().unwrap();
         let (merged, was) = peak(|| table.force_merge(1));
         merged.unwrap();
-        // Lists learn anew at times, which is told for the most that it may take.
-        let within = if what.starts_with("ivf") { 25.0 } else { 5.0 };
-        check(&format!("{what}, merge, {dead} of them dead"), within, said, was);
+        check(&format!("{what}, merge, {dead} of them dead"), 5.0, said, was);
     }
     let held = used(Purpose::Open);
     drop(table);

@@ -81,7 +81,8 @@ pub(crate) struct Place {
     pub(crate) rows: Range<usize>,
 }
 
-/// Up to `capacity` vectors: codes, biases and rows. In memory of the chunk's own they lie in this order.
+/// Up to `capacity` vectors: codes, biases and rows. In memory of the chunk's own they lie in this order. Blocks are whole;
+/// rows that come at once have no room beside them, since many lists are short.
 struct Chunk {
     form: Form,
     capacity: usize,
@@ -104,7 +105,7 @@ unsafe impl Sync for Chunk {}
 
 impl Chunk {
     fn new(form: Form, vectors: usize, sealed: bool) -> Result<Chunk, OutOfMemory> {
-        let capacity = vectors.max(1).next_multiple_of(BLOCK);
+        let capacity = Self::capacity(form, vectors, sealed);
         let layout = Self::layout(form, capacity);
         // SAFETY: the layout is not empty.
         let codes =
@@ -143,6 +144,13 @@ impl Chunk {
             file: Some(file.clone()),
             next: OnceLock::new(),
         })
+    }
+
+    fn capacity(form: Form, vectors: usize, sealed: bool) -> usize {
+        match form {
+            Form::Rows { .. } if sealed => vectors.max(1),
+            _ => vectors.max(1).next_multiple_of(BLOCK),
+        }
     }
 
     fn biases_at(form: Form, capacity: usize) -> usize {
@@ -287,21 +295,15 @@ impl List {
         self.chunks().map(|c| own(c) + size_of::<Chunk>()).sum()
     }
 
-    /// About the bytes taken when `more` vectors come at once, each of which is the list's with the chance `share`.
-    fn growth(&self, more: usize, share: f64) -> usize {
-        let mean = more as f64 * share;
-        let chunk = |vectors: usize| Chunk::layout(self.form, vectors).size() + size_of::<Chunk>();
-        if mean >= BLOCK as f64 {
-            // A chunk of their own, of which half a block is not used.
-            return chunk(mean as usize + BLOCK / 2);
-        }
+    /// About the bytes taken when `more` vectors come one by one, each of which is the list's with the chance `share`.
+    fn pushed(&self, more: usize, share: f64) -> usize {
         // Relaxed: a figure that nothing else depends on.
         let left = |c: &Chunk| if c.sealed { 0 } else { c.capacity - c.count.load(Ordering::Relaxed) };
         let chance = match self.chunks().last().map_or(0, left) {
             0 => 1.0 - (1.0 - share).powf(more as f64),
-            room => f64::from(mean > room as f64),
+            room => f64::from(more as f64 * share > room as f64),
         };
-        (chance * chunk((self.len() / 2).max(1).next_multiple_of(BLOCK)) as f64) as usize
+        (chance * chunk_bytes(self.form, self.len() / 2, false) as f64) as usize
     }
 
     /// Adds one vector: its row, its code (a byte for each run, or the row's bytes) and its bias.
@@ -316,6 +318,12 @@ impl List {
         };
         chunk.push(row, code, bias);
         Ok(())
+    }
+
+    /// Whether so many that come at once are a chunk of their own: those that fill a block, and rows that make the list
+    /// longer by a quarter, so that its chunks stay few.
+    pub(crate) fn extends(&self, count: usize) -> bool {
+        count >= BLOCK || (matches!(self.form, Form::Rows { .. }) && 4 * count >= self.len())
     }
 
     /// Adds `count` vectors as a chunk of their own, which readers see once it is whole. `fill(i, code)` gives the row
@@ -437,6 +445,39 @@ impl List {
     }
 }
 
+fn chunk_bytes(form: Form, vectors: usize, sealed: bool) -> usize {
+    Chunk::layout(form, Chunk::capacity(form, vectors, sealed)).size() + size_of::<Chunk>()
+}
+
+/// About what a chunk holds that comes at once, with a number of vectors that is Poisson's, of which `mean` are expected.
+fn expected_bytes(form: Form, mean: f64) -> f64 {
+    let chunk = (1.0 - (-mean).exp()) * size_of::<Chunk>() as f64;
+    chunk
+        + match form {
+            Form::Rows { stride } => mean * (stride + size_of::<u32>()) as f64,
+            Form::Blocks { .. } => expected_blocks(mean) * Chunk::layout(form, BLOCK).size() as f64,
+        }
+}
+
+/// How many blocks hold a number of vectors that is Poisson's, of which `mean` are expected.
+fn expected_blocks(mean: f64) -> f64 {
+    let blocks = mean / BLOCK as f64;
+    if blocks > 2.0 {
+        // Half of the last is not used.
+        return blocks + 0.5;
+    }
+    // A block more with the first vector of each.
+    let (mut chance, mut sum, mut expected) = ((-mean).exp(), 0.0, 0.0);
+    for vectors in 0..BLOCK * 6 {
+        sum += chance;
+        if vectors % BLOCK == 0 {
+            expected += 1.0 - sum;
+        }
+        chance *= mean / (vectors + 1) as f64;
+    }
+    expected
+}
+
 /// The lists of an index. A clone shares them: both see what is added to either.
 #[derive(Clone)]
 pub(crate) struct Lists {
@@ -471,17 +512,39 @@ impl Lists {
 
     /// About what `nlist` lists of `vectors` vectors hold that come at once: half a block of each is not used.
     pub(crate) fn bytes_of(form: Form, nlist: usize, vectors: usize) -> usize {
-        let block = Chunk::layout(form, BLOCK).size();
-        let blocks = vectors as f64 / nlist as f64 / BLOCK as f64 + 0.5;
-        nlist * (block as f64 * blocks) as usize + Self::open_bytes(nlist)
+        let mean = vectors as f64 / nlist as f64;
+        let codes = match form {
+            Form::Rows { .. } => expected_bytes(form, mean),
+            Form::Blocks { .. } => {
+                Chunk::layout(form, BLOCK).size() as f64 * (mean / BLOCK as f64 + 0.5)
+                    + size_of::<Chunk>() as f64
+            }
+        };
+        nlist * (codes as usize + size_of::<List>())
     }
 
-    /// About what the lists will hold besides what they do once `more` vectors have come at once, of which each list gets
-    /// as many as its share.
-    pub(crate) fn growth(&self, more: usize) -> usize {
+    /// About what the lists will hold besides what they do once `more` vectors have come, all `at_once` or one by one, of
+    /// which each list gets as many as its share.
+    pub(crate) fn growth(&self, more: usize, at_once: bool) -> usize {
         // One more in each: an empty list may get some, too.
         let share = 1.0 / (self.iter().map(|list| list.len() + 1).sum::<usize>()) as f64;
-        self.iter().map(|list| list.growth(more, share * (list.len() + 1) as f64)).sum()
+        let shares = self.iter().map(|list| (list, share * (list.len() + 1) as f64));
+        let grown = shares.map(|(list, share)| {
+            let mean = more as f64 * share;
+            if at_once && list.extends(mean as usize) {
+                expected_bytes(self.form, mean) as usize
+            } else {
+                list.pushed(more, share)
+            }
+        });
+        grown.sum()
+    }
+
+    /// About what the lists hold in memory of their own when they are made anew of `share` of their vectors.
+    pub(crate) fn renumbered_bytes(&self, share: f64) -> usize {
+        let kept =
+            self.iter().map(|list| (list.len() as f64 * share).round() as usize).filter(|&kept| kept > 0);
+        kept.map(|kept| chunk_bytes(self.form, kept, true)).sum::<usize>() + self.len() * size_of::<List>()
     }
 
     /// What `nlist` lists hold besides their vectors.

@@ -32,7 +32,7 @@ use crate::vectors::Metric;
 pub(crate) use centroids::{Centroids, Choice, Dense, Source};
 use floats::Floats;
 use kmeans::{Cancelled, Plan, cluster, lock, spread};
-use lanewise_kernels::{BLOCK, Kernels};
+use lanewise_kernels::Kernels;
 pub(crate) use lists::{Form, Lists};
 use parameters::ParameterError;
 use pq::{Codebook, Tables};
@@ -280,8 +280,7 @@ impl Ivf {
                 (row, book.stored(book.encode(&residual, centroid, to)))
             };
             let (to, count) = (self.lists.list(list as usize), groups[i].len());
-            // A chunk of their own only for those that fill one.
-            let result = if count >= BLOCK {
+            let result = if to.extends(count) {
                 to.extend(count, &mut fill)
             } else {
                 let mut code = vec![0; self.lists.form().code_bytes()];
