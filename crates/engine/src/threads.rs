@@ -39,6 +39,38 @@ pub(crate) fn yield_to_others() {
     lanewise_topology::ask_for_turns(TURN);
 }
 
+/// Searches under way in this process, whose cores are shared by all of its tables.
+static SEARCHES: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a search until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Searching(());
+
+impl Searching {
+    pub(crate) fn begin() -> Self {
+        // Relaxed, as below: a builder that sees it late has worked for one task more.
+        SEARCHES.fetch_add(1, Ordering::Relaxed);
+        Searching(())
+    }
+}
+
+impl Drop for Searching {
+    fn drop(&mut self) {
+        SEARCHES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How work goes with what else wants its cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Manner {
+    /// As any thread.
+    Alike,
+    /// After each task, what waits for the core goes first.
+    Yielding,
+    /// After each task it waits, ten turns at most, for searches that need its core.
+    Behind,
+}
+
 const FOUR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 const MANY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
@@ -46,8 +78,7 @@ const MANY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 #[derive(Clone, Copy, Debug)]
 pub struct Threads {
     count: NonZeroUsize,
-    /// Whether they let others go first after each task.
-    yielding: bool,
+    manner: Manner,
 }
 
 impl Threads {
@@ -55,7 +86,7 @@ impl Threads {
     /// would only cost time to start: so many then.
     pub fn new(count: Option<NonZeroUsize>) -> Self {
         let most = allowed().saturating_mul(FOUR).max(MANY);
-        Threads { count: count.map_or_else(allowed, |count| count.min(most)), yielding: false }
+        Threads { count: count.map_or_else(allowed, |count| count.min(most)), manner: Manner::Alike }
     }
 
     /// Half as many, at least one.
@@ -68,7 +99,32 @@ impl Threads {
     /// is no shorter than its clock's tick (4 ms at 250 Hz), and a search would wait so long.
     #[must_use]
     pub fn yielding(self) -> Self {
-        Threads { yielding: true, ..self }
+        Threads { manner: self.manner.max(Manner::Yielding), ..self }
+    }
+
+    /// As many, which stand back while searches are under way that need their cores; of these, work that never sees a
+    /// pause gets about a tenth: for what nobody waits for.
+    #[must_use]
+    pub fn behind_searches(self) -> Self {
+        Threads { manner: Manner::Behind, ..self }
+    }
+
+    /// Between two tasks: lets others go first.
+    fn stand_back(self) {
+        if self.manner == Manner::Alike {
+            return;
+        }
+        let free = allowed().get().saturating_sub(self.count.get()).max(1);
+        if self.manner == Manner::Behind && SEARCHES.load(Ordering::Relaxed) >= free {
+            for _ in 0..10 {
+                thread::sleep(TURN / 2);
+                if SEARCHES.load(Ordering::Relaxed) < free {
+                    return;
+                }
+            }
+            return;
+        }
+        thread::yield_now();
     }
 }
 
@@ -81,7 +137,7 @@ impl Executor for Threads {
     fn run(&self, count: usize, task: &(dyn Fn(usize, usize) + Sync)) {
         let next = AtomicUsize::new(0);
         // Whoever yields is reckoned to have had all of its turn. Threads that start take over its length.
-        let _turns = self.yielding.then(|| lanewise_topology::Turns::of(TURN));
+        let _turns = (self.manner > Manner::Alike).then(|| lanewise_topology::Turns::of(TURN));
         let work = |worker| {
             loop {
                 // Relaxed: the number alone is shared; what tasks write is published by the join.
@@ -90,9 +146,7 @@ impl Executor for Threads {
                     return;
                 }
                 task(worker, i);
-                if self.yielding {
-                    thread::yield_now();
-                }
+                self.stand_back();
             }
         };
         let workers = self.workers().min(count);

@@ -90,7 +90,7 @@ impl Upkeep {
             tick: Condvar::new(),
             done: Condvar::new(),
             over: AtomicBool::new(false),
-            threads: threads.half(),
+            threads: threads.half().behind_searches(),
         });
         let mut upkeep = Upkeep { shared: shared.clone(), threads: Vec::new() };
         for builder in 0..builders.get() {

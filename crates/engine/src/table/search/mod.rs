@@ -28,6 +28,7 @@ use crate::Refusal;
 use crate::admission::AdmittedSearch;
 use crate::documents::{AggregationError, OrderError, QueryError, RunError};
 use crate::pool::Refused;
+use crate::threads::Searching as Counted;
 use collect::Found;
 use lanewise_index::SearchError;
 use lanewise_scheduler::{Failure, Full};
@@ -93,6 +94,7 @@ impl Table {
         timeout: Option<Duration>,
         proceed: &dyn Fn() -> ControlFlow<()>,
     ) -> Result<Answer, SearchTableError> {
+        let _searching = Counted::begin();
         let (view, pool) = (self.view(), &*self.resources.pool);
         let until = timeout.map(|timeout| pool.scheduler().elapsed().saturating_add(timeout));
         let ready = Ready::new(self, &view, request)?;
