@@ -8,7 +8,8 @@ use lanewise_index::{
     Counts, Neighbors, OwnedVectors, Partial, Plan, Reader, Scratch, Search, SearchError, Stop, Vectors,
 };
 use lanewise_scheduler::{
-    Answer, Context, Failure, Full, MappingId, Options, Outcome, Scheduler, StartError, Stats, Ticket, Trip,
+    Answer, Context, Failure, Full, Homes, MappingId, Options, Outcome, Scheduler, StartError, Stats, Ticket,
+    Trip,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -159,6 +160,11 @@ impl Pool {
             (found, bytes)
         };
         Ok(Pending(self.scheduler.submit_all(&ids, timeout, each, merge)?))
+    }
+
+    /// Where what was placed is, and what was read of it lately.
+    pub fn homes(&self) -> Homes {
+        self.scheduler.homes()
     }
 
     /// What has been done so far.

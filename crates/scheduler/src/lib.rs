@@ -32,7 +32,7 @@ mod worker;
 
 #[cfg(not(loom))]
 pub use counters::{Stats, WorkerStats};
-pub use mapping::{DAMPING, Mapping, Sample};
+pub use mapping::{DAMPING, Home, Homes, Mapping, Sample};
 pub use monitor::{Monitor, WINDOWS};
 pub use policy::{Full, Layout, MappingId, PATIENCE, Policy, Steal, UnknownPolicy, View};
 #[cfg(not(loom))]

@@ -4,6 +4,7 @@
 use crate::policy::{Item, Layout, MappingId, follow, pieces};
 use lanewise_topology::ChipletId;
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// The load may exceed a chiplet's share by this part before anything moves.
 pub const DAMPING: f64 = 0.1;
@@ -45,6 +46,28 @@ struct Place {
     size: u64,
 }
 
+/// Where a mapping id is, what it holds and what was asked of it, for whoever watches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The id.
+    pub id: MappingId,
+    /// The chiplets that hold it.
+    pub chiplets: Vec<ChipletId>,
+    /// Bytes that it holds; 0 if nobody said.
+    pub size: u64,
+    /// What its tasks did lately.
+    pub lately: Sample,
+}
+
+/// All that were placed, for whoever watches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Homes {
+    /// By ascending id.
+    pub homes: Vec<Home>,
+    /// How long "lately" is.
+    pub window: Duration,
+}
+
 /// Chiplets of mapping ids.
 #[derive(Clone, Debug)]
 pub struct Mapping {
@@ -80,6 +103,19 @@ impl Mapping {
                 &self.all[at..=at]
             }
         }
+    }
+
+    /// Where all are that were placed, with what was asked of them, by id.
+    pub(crate) fn homes(&self, lately: &HashMap<MappingId, Sample>) -> Vec<Home> {
+        let home = |(&id, place): (&MappingId, &Place)| Home {
+            id,
+            chiplets: place.chiplets.clone(),
+            size: place.size,
+            lately: lately.get(&id).copied().unwrap_or_default(),
+        };
+        let mut homes: Vec<Home> = self.places.iter().map(home).collect();
+        homes.sort_unstable_by_key(|home| home.id);
+        homes
     }
 
     /// With ids that hold so many bytes, before anybody knows their traffic: the largest first, each to the chiplet that

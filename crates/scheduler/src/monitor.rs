@@ -4,6 +4,7 @@
 use crate::mapping::{Mapping, Sample};
 use crate::policy::MappingId;
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 /// Windows that count together: one alone may be short of rare requests.
 pub const WINDOWS: usize = 3;
@@ -27,7 +28,12 @@ impl Monitor {
             self.windows.pop_front();
         }
         self.windows.push_back((window_ns, samples));
-        current.follow(&self.lately(), self.windows.iter().map(|window| window.0).sum())
+        current.follow(&self.lately(), self.span().as_nanos() as u64)
+    }
+
+    /// How long the windows that count are together.
+    pub fn span(&self) -> Duration {
+        Duration::from_nanos(self.windows.iter().map(|window| window.0).sum())
     }
 
     /// What happened in all windows that count.

@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::counters::{Counters, Stats};
 use crate::fan::{Fan, Part};
-use crate::mapping::Mapping;
+use crate::mapping::{Homes, Mapping};
 use crate::monitor::Monitor;
 use crate::parking::Sleeper;
 use crate::policy::{Full, Layout, MappingId, PATIENCE, Policy};
@@ -284,6 +284,16 @@ impl<S: Default + 'static> Scheduler<S> {
     /// Time since it started, by the clock that timeouts go by: for who submits several tasks within one time.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.shared.clock.now_ns())
+    }
+
+    /// Where each id is that was placed, and what was asked of it in the last [windows](crate::WINDOWS). None where there
+    /// is one chiplet alone.
+    pub fn homes(&self) -> Homes {
+        let Some(mapping) = &self.shared.mapping else { return Homes::default() };
+        let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let (lately, window) = (windows.monitor.lately(), windows.monitor.span());
+        drop(windows);
+        Homes { homes: mapping.read(|mapping| mapping.homes(&lately)), window }
     }
 
     /// Who the workers are.

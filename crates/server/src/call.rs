@@ -147,6 +147,11 @@ pub(crate) struct Reply {
 pub(crate) enum Content {
     Json(Value),
     Text(String),
+    /// A part of the console.
+    Asset {
+        kind: &'static str,
+        text: &'static str,
+    },
     /// JSON that is written already, and filtered.
     Bytes(Vec<u8>),
     Nothing,

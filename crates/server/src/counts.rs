@@ -17,8 +17,6 @@ pub(crate) struct Count {
     pub(crate) deleted: Timed,
     pub(crate) got: Timed,
     pub(crate) searched: Timed,
-    pub(crate) flushed: Timed,
-    pub(crate) merged: Timed,
 }
 
 /// How often something was done, and how long it took in all.

@@ -291,6 +291,9 @@ fn forbidden(client: &Client, role: Role) -> ApiError {
     )
 }
 
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 /// The answer as it is sent.
 fn written(reply: Result<Reply, ApiError>, params: &Params) -> Response {
     let reply = reply.unwrap_or_else(|error| Reply::json(error.body()).with_status(error.status()));
@@ -298,6 +301,7 @@ fn written(reply: Result<Reply, ApiError>, params: &Params) -> Response {
     let (kind, bytes) = match reply.content {
         Content::Nothing => ("application/json; charset=UTF-8", Vec::new()),
         Content::Text(text) => ("text/plain; charset=UTF-8", text.into_bytes()),
+        Content::Asset { kind, text } => (kind, text.as_bytes().to_vec()),
         Content::Bytes(bytes) => ("application/json; charset=UTF-8", bytes),
         Content::Json(mut value) => {
             if let Some(paths) = params.get("filter_path") {
@@ -309,6 +313,10 @@ fn written(reply: Result<Reply, ApiError>, params: &Params) -> Response {
     };
     let mut response = Response::new(bytes.into());
     *response.status_mut() = reply.status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    // For browsers: what indexes hold is not to be run, and nobody shows the console within a page of theirs.
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     response
 }

@@ -21,6 +21,7 @@ mod metrics;
 mod node;
 mod origin;
 mod query;
+mod recall;
 mod reload;
 mod repository;
 mod route;

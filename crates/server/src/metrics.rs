@@ -5,6 +5,7 @@
 use crate::node::Node;
 use crate::route::{Role, Route};
 use arc_swap::ArcSwap;
+use lanewise_engine::table::{Share, WorkDone};
 use lanewise_engine::{Purpose, TableState};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -22,7 +23,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    const ALL: [Work; 4] = [Work::Search, Work::Read, Work::Write, Work::Admin];
+    pub(crate) const ALL: [Work; 4] = [Work::Search, Work::Read, Work::Write, Work::Admin];
 
     /// By the route's path and the role that it asks for.
     pub(crate) fn of(route: &Route) -> Work {
@@ -35,7 +36,7 @@ impl Work {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Work::Search => "search",
             Work::Read => "read",
@@ -46,9 +47,9 @@ impl Work {
 }
 
 /// Upper ends of the histograms' buckets, in microseconds.
-const BUCKETS: [u64; 14] = [
-    250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
-    10_000_000,
+pub(crate) const BUCKETS: [u64; 16] = [
+    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+    2_500_000, 10_000_000,
 ];
 
 /// How long things took.
@@ -65,6 +66,10 @@ impl Histogram {
         // Relaxed, here and below: each number is read for itself.
         self.counts[BUCKETS.partition_point(|&end| end < us)].fetch_add(1, Ordering::Relaxed);
         self.sum_us.fetch_add(us, Ordering::Relaxed);
+    }
+
+    fn counts(&self) -> [u64; BUCKETS.len() + 1] {
+        self.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 }
 
@@ -131,6 +136,16 @@ impl Metrics {
         }
     }
 
+    /// How often work took up to each of the [`BUCKETS`]' ends, beyond the one before; the last is for what took longer.
+    pub(crate) fn counts(&self, work: Work) -> [u64; BUCKETS.len() + 1] {
+        self.latencies[work as usize].counts()
+    }
+
+    /// The same of an index that was asked for.
+    pub(crate) fn counts_of(&self, index: &str, work: Work) -> Option<[u64; BUCKETS.len() + 1]> {
+        self.by_index.load().get(index).map(|of| of[work as usize].counts())
+    }
+
     /// Forgets indexes that are gone.
     fn keep(&self, there: impl Fn(&str) -> bool) {
         if self.by_index.load().keys().all(|index| there(index)) {
@@ -170,7 +185,7 @@ impl Page {
     }
 
     fn histogram(&mut self, name: &str, labels: &[(&str, &dyn Display)], of: &Histogram) {
-        let counts = of.counts.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let counts = of.counts();
         let all: u64 = counts.iter().sum();
         if all == 0 {
             return;
@@ -258,7 +273,7 @@ fn memory(page: &mut Page, node: &Node) {
 }
 
 /// Bytes of addresses and of memory, as Linux tells.
-fn resident() -> Option<(u64, u64)> {
+pub(crate) fn resident() -> Option<(u64, u64)> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let of = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -283,6 +298,49 @@ fn tables(page: &mut Page, node: &Node) {
             TableState::Damaged { .. } => 3,
         };
         states[state].1 += 1;
+    }
+    let open = node.engine.opened();
+    type Of = fn(&WorkDone) -> f64;
+    let families: [(&str, &str, Of); 6] = [
+        ("flushes", "Heads that were sealed, since the index was opened, as all of merges.", |w| {
+            w.flushes as f64
+        }),
+        ("flushing_seconds", "Time that sealing took.", |w| w.flushing.as_secs_f64()),
+        ("merges", "Merges that were done.", |w| w.merges as f64),
+        ("merged_rows", "Rows that merges wrote.", |w| w.merged_rows as f64),
+        ("merged_bytes", "Bytes of files that merges wrote.", |w| w.merged_bytes as f64),
+        ("merging_seconds", "Time that merges took.", |w| w.merging.as_secs_f64()),
+    ];
+    for (name, says, of) in families {
+        let name = format!("lanewise_index_{name}_total");
+        page.family(&name, "counter", says);
+        open.iter().for_each(|(index, table)| page.value(&name, &[("index", index)], of(&table.work_done())));
+    }
+    let homes = node.pool.homes();
+    for (name, says, of) in [
+        (
+            "held",
+            "Bytes of vectors that are at home on a chiplet; none where there is one alone.",
+            (|s| s.held) as fn(&Share) -> u64,
+        ),
+        ("read", "Bytes of them that searches read a second, lately.", |s| s.read),
+    ] {
+        let name = format!("lanewise_index_chiplet_{name}_bytes");
+        page.family(&name, "gauge", says);
+        for (index, table) in &open {
+            for share in table.shares(&homes) {
+                page.value(&name, &[("index", index), ("chiplet", &share.chiplet.0)], of(&share));
+            }
+        }
+    }
+    let (cluster, name) = (node.cluster(), "lanewise_index_recall");
+    page.family(
+        name,
+        "gauge",
+        "Share of the nearest that searches found: an estimate, of those that were done again.",
+    );
+    for (index, recall) in node.recall.all(|index| cluster.indices.contains_key(index)) {
+        page.value(name, &[("index", &index)], recall);
     }
     let name = "lanewise_indices";
     page.family(name, "gauge", "Indexes, by how they are.");

@@ -7,6 +7,7 @@ use crate::counts::Counts;
 use crate::error::ApiError;
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::recall::Recalls;
 use crate::tasks::Tasks;
 use crate::watch::SlowSearches;
 use axum::http::StatusCode;
@@ -43,6 +44,7 @@ pub struct Node {
     pub(crate) changing_repositories: Arc<Mutex<()>>,
     storage: Arc<dyn Storage>,
     pub(crate) metrics: Metrics,
+    pub(crate) recall: Arc<Recalls>,
     pub(crate) log: Log,
     pub(crate) slow: SlowSearches,
 }
@@ -97,6 +99,7 @@ impl Node {
             changing_repositories: Arc::default(),
             storage,
             metrics: Metrics::default(),
+            recall: Arc::default(),
             log: Log::silent(),
             slow: SlowSearches::default(),
         };

@@ -410,6 +410,13 @@ impl Engine {
         there.map(|(name, slot)| Listed { name: name.clone(), state: state(slot) }).collect()
     }
 
+    /// The tables that are open, by ascending name. Opens none, and waits for nobody; who holds one keeps it open.
+    pub fn opened(&self) -> Vec<(Arc<str>, Arc<Watched>)> {
+        let slots = self.slots.load();
+        let open = slots.iter().filter_map(|(name, slot)| Some((name.clone(), slot.table(slot.used())?)));
+        open.collect()
+    }
+
     fn slot(&self, name: &str) -> Result<Arc<Slot>, EngineError> {
         let slot = self.slots.load().get(name).cloned();
         slot.ok_or_else(|| EngineError::Missing { name: name.to_owned() })

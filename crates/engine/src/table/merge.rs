@@ -143,12 +143,14 @@ impl Table {
     }
 
     fn merge_these(&self, chosen: &[SegmentId], effort: &Effort<'_>) -> Result<SegmentId, FlushError> {
-        let view = self.view();
+        let elapsed = || self.resources.pool.scheduler().elapsed();
+        let (view, began) = (self.view(), elapsed());
         let sources = sources(&view, chosen);
         let segment = self.new_segment();
         if sources.iter().all(|part| part.live() == 0) {
             self.replace(segment, None, &sources)?;
             self.remove_all(&sources);
+            self.work.merged(0, 0, elapsed() - began);
             return Ok(segment);
         }
         let bytes = self.merge_need(&sources, effort);
@@ -165,8 +167,10 @@ impl Table {
             FlushError::Segment { segment, error }
         })?;
         drop(admitted);
+        let (rows, bytes) = (merged.rows.len(), merged.bytes);
         self.replace(segment, Some(Arc::new(merged)), &sources)?;
         self.remove_all(&sources);
+        self.work.merged(rows, bytes, elapsed() - began);
         Ok(segment)
     }
 

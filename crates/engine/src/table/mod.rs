@@ -55,6 +55,6 @@ pub use segment::{SegmentError, SegmentId};
 pub use settings::{Durability, Settings, SettingsError};
 pub use snapshot::{NamedSnapshot, Repository, Snapshot, SnapshotError, decode_snapshot};
 pub use state::StateError;
-pub use table::{Document, Resources, SegmentInfo, Table};
+pub use table::{Document, Resources, SegmentInfo, Share, Table, WorkDone};
 pub use upkeep::{Upkeep, Watched};
 pub use write::{Outcome, When, Write, WriteError, Written};

@@ -8,7 +8,7 @@ use super::need;
 use super::op::{Record, RecordError, decode};
 use super::segment::{self, Sealed, SegmentError, SegmentId};
 use super::state::{Listed, State, StateError};
-use super::table::{Resources, Table, Writer};
+use super::table::{Resources, Table, Work, Writer};
 use super::view::{Body, Part, View};
 use super::write::{When, WriteError};
 use crate::documents::{Mapping, Schema, SchemaError};
@@ -262,6 +262,7 @@ impl Table {
             writer: Mutex::new(writer),
             sealing: Mutex::new(()),
             ids: (unique(), AtomicU64::new(0)),
+            work: Work::default(),
             trouble: Mutex::default(),
             _memory: memory,
             _lock: held,

@@ -82,7 +82,8 @@ impl Table {
             (self.freeze_as(&mut writer)?, asked)
         };
         let Some(through) = through else { return Ok(()) };
-        let view = self.view();
+        let elapsed = || self.resources.pool.scheduler().elapsed();
+        let (view, began) = (self.view(), elapsed());
         let (_, frozen) = view.parts.split_last().expect("there is always a head");
         let mut written = Vec::new();
         for part in frozen {
@@ -108,6 +109,7 @@ impl Table {
             let _ = self.log.drop_through(through);
         }
         self.install(&written, through)?;
+        self.work.flushed(elapsed() - began);
         self.log.drop_through(through).map(|_| ()).map_err(FlushError::OldLog)
     }
 

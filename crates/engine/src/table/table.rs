@@ -9,11 +9,14 @@ use super::view::{Body, Part, View};
 use crate::documents::{Mapping, RunError, Schema};
 use crate::{Admission, Admitted, Pool, Threads};
 use arc_swap::ArcSwap;
+use lanewise_scheduler::{Homes, MappingId};
 use lanewise_storage::log::{Log, Poisoned};
 use lanewise_storage::{Held, Storage};
-use std::collections::HashMap;
+use lanewise_topology::ChipletId;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What tables share.
 #[derive(Clone, Debug)]
@@ -41,6 +44,8 @@ pub struct Table {
     pub(super) sealing: Mutex<()>,
     /// What new ids are made of.
     pub(super) ids: (u64, AtomicU64),
+    /// What was done to its segments.
+    pub(super) work: Work,
     /// Why the last upkeep failed, if it did.
     pub(super) trouble: Mutex<Option<String>>,
     /// Its own; parts have theirs.
@@ -72,6 +77,62 @@ pub struct Document {
     pub source: Vec<u8>,
 }
 
+/// What was done to a table's segments since it was opened, by its upkeep and whoever asked for it.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    flushes: AtomicU64,
+    flush_us: AtomicU64,
+    merges: AtomicU64,
+    merged_rows: AtomicU64,
+    merged_bytes: AtomicU64,
+    merge_us: AtomicU64,
+}
+
+impl Work {
+    /// A head was sealed.
+    pub(super) fn flushed(&self, took: Duration) {
+        // Relaxed, as below: figures, each by itself.
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        self.flush_us.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// A merge was done.
+    pub(super) fn merged(&self, rows: usize, bytes: u64, took: Duration) {
+        self.merges.fetch_add(1, Ordering::Relaxed);
+        self.merged_rows.fetch_add(rows as u64, Ordering::Relaxed);
+        self.merged_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.merge_us.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
+    }
+}
+
+/// What was done to a table's segments since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkDone {
+    /// Heads that were sealed.
+    pub flushes: u64,
+    /// What that took together.
+    pub flushing: Duration,
+    /// Merges that were done.
+    pub merges: u64,
+    /// Rows that they wrote.
+    pub merged_rows: u64,
+    /// Bytes of the files that they wrote.
+    pub merged_bytes: u64,
+    /// What they took together.
+    pub merging: Duration,
+}
+
+/// What a chiplet has of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The chiplet.
+    pub chiplet: ChipletId,
+    /// Bytes of vectors that are at home there.
+    pub held: u64,
+    /// Bytes of them that searches read a second, lately; of what several chiplets hold, an even part.
+    pub read: u64,
+}
+
 /// A segment, as somebody who looks after a table sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentInfo {
@@ -83,6 +144,8 @@ pub struct SegmentInfo {
     pub live: usize,
     /// Rows of documents that were replaced or deleted.
     pub deleted: usize,
+    /// Bytes of its files; of a head, of its documents and vectors as the log holds them.
+    pub bytes: u64,
     /// Vector fields that are searched without their code, which cannot order this segment's vectors: a finer one, or none,
     /// would be better.
     pub uncoded: Vec<String>,
@@ -160,9 +223,42 @@ impl Table {
             sealed: matches!(part.body, Body::Sealed(_)),
             live: part.live(),
             deleted: part.deleted.count(),
+            bytes: part.bytes(),
             uncoded: uncoded(part),
         };
         self.view().parts.iter().map(info).collect()
+    }
+
+    /// What was done to its segments since it was opened.
+    pub fn work_done(&self) -> WorkDone {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        WorkDone {
+            flushes: of(&self.work.flushes),
+            flushing: Duration::from_micros(of(&self.work.flush_us)),
+            merges: of(&self.work.merges),
+            merged_rows: of(&self.work.merged_rows),
+            merged_bytes: of(&self.work.merged_bytes),
+            merging: Duration::from_micros(of(&self.work.merge_us)),
+        }
+    }
+
+    /// Where its sealed vectors are, by chiplet, as the [pool](Pool::homes) says.
+    pub fn shares(&self, Homes { homes, window }: &Homes) -> Vec<Share> {
+        let per_second = |bytes: u64| (bytes as f64 / window.as_secs_f64().max(1e-3)) as u64;
+        let mut shares: BTreeMap<ChipletId, Share> = BTreeMap::new();
+        let view = self.view();
+        for table in view.parts.iter().flat_map(Part::homes) {
+            let first = homes.partition_point(|home| home.id < MappingId::list(table.0, 0));
+            for home in homes[first..].iter().take_while(|home| home.id.is_of(table.0)) {
+                let divided = home.chiplets.len() as u64;
+                for &chiplet in &home.chiplets {
+                    let share = shares.entry(chiplet).or_insert(Share { chiplet, held: 0, read: 0 });
+                    share.held += home.size;
+                    share.read += per_second(home.lately.bytes / divided);
+                }
+            }
+        }
+        shares.into_values().collect()
     }
 }
 

@@ -5,6 +5,7 @@ mod bulk;
 mod by_query;
 mod cat;
 mod cluster;
+mod console;
 mod document;
 mod index;
 mod knn;
@@ -54,6 +55,7 @@ pub(crate) static ROUTES: &[&[Route]] = &[
     knn::ROUTES,
     openapi::ROUTES,
     metrics::ROUTES,
+    console::ROUTES,
 ];
 
 /// A route whose body is read before its handler runs.

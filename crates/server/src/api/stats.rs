@@ -64,7 +64,7 @@ const PARTS: [&str; 9] =
 /// An index's figures.
 fn of_one(node: &Node, index: &str, table: &Watched) -> Value {
     let count = node.counts.of(index);
-    let segments = table.segments();
+    let (segments, work) = (table.segments(), table.work_done());
     let deleted: usize = segments.iter().map(|segment| segment.deleted).sum();
     json!({
         "docs": {"count": table.len(), "deleted": deleted},
@@ -76,14 +76,14 @@ fn of_one(node: &Node, index: &str, table: &Watched) -> Value {
         },
         "get": {"total": count.got.times(), "time_in_millis": count.got.millis()},
         "search": {"query_total": count.searched.times(), "query_time_in_millis": count.searched.millis()},
-        // Those that were asked for: the upkeep's are not counted.
         "merges": {
-            "total": count.merged.times(), "total_time_in_millis": count.merged.millis(),
+            "total": work.merges, "total_time_in_millis": work.merging.as_millis() as u64,
+            "total_docs": work.merged_rows, "total_size_in_bytes": work.merged_bytes,
             "total_throttled_time_in_millis": 0,
         },
         // Nothing is to be refreshed: writes are seen at once.
         "refresh": {"total": 0, "total_time_in_millis": 0},
-        "flush": {"total": count.flushed.times(), "total_time_in_millis": count.flushed.millis()},
+        "flush": {"total": work.flushes, "total_time_in_millis": work.flushing.as_millis() as u64},
         "segments": {"count": segments.iter().filter(|segment| segment.live + segment.deleted > 0).count()},
     })
 }

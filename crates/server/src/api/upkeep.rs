@@ -84,8 +84,7 @@ fn refresh(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
 fn flush(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let all = tables(node, call)?;
     for (index, table) in &all {
-        let flushed = node.counts.of(index).flushed.time(1, || table.flush());
-        flushed.map_err(|error| of_flush(index, &error))?;
+        table.flush().map_err(|error| of_flush(index, &error))?;
     }
     Ok(Reply::json(shards(all.len())))
 }
@@ -115,11 +114,8 @@ fn merge(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
         (None, true) => Until::NoneDead,
         (None, false) => Until::Policy,
     };
-    let all: Vec<_> = tables(node, call)?
-        .into_iter()
-        .map(|(index, table)| (node.counts.of(&index), index, table))
-        .collect();
-    let names: Vec<&str> = all.iter().map(|(_, index, _)| index.as_str()).collect();
+    let all = tables(node, call)?;
+    let names: Vec<&str> = all.iter().map(|(index, _)| index.as_str()).collect();
     let described = format!(
         "Force-merge indices [{}], maxSegments[{}]",
         names.join(", "),
@@ -127,9 +123,8 @@ fn merge(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     );
     let threads = node.threads;
     let work = move |proceed: Proceed<'_>| {
-        for (count, index, table) in &all {
-            let merged = count.merged.time(1, || merge_one(table, until, threads, proceed));
-            merged.map_err(|error| of_flush(index, &error))?;
+        for (index, table) in &all {
+            merge_one(table, until, threads, proceed).map_err(|error| of_flush(index, &error))?;
         }
         Ok(shards(all.len()))
     };

@@ -3,6 +3,7 @@
 mod abuse;
 mod access;
 mod clients;
+mod console;
 mod documents;
 mod indices;
 mod metrics;

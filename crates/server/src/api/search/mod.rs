@@ -134,6 +134,7 @@ fn find(node: &Node, index: &str, asked: &Asked, params: &Params) -> Result<Foun
         let settings = cluster.indices.get(index).map(|index| &index.settings);
         let request = asked.request(settings, filters(&target)?, table.schema())?;
         let sources = Sources::of(&cluster, index, asked.source.clone())?;
+        node.recall.sample(index, &table, &request);
         let count = node.counts.of(index);
         count.searched.time(1, || found.add(index, &table, request, sources, asked))?;
     }
