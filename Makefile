@@ -4,14 +4,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CLIENTS := .venv-clients
 CACHE ?= .cache
 RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
 
-.PHONY: help demo test bench-compare bench-bulk bench-levels bench-kernels bench-java bench-scheduler bench-churn sim sim-cachegrind fuzz reliability check tidy fix doctor clean
+.PHONY: help demo test test-clients bench-compare bench-bulk bench-levels bench-kernels bench-java bench-scheduler bench-churn sim sim-cachegrind fuzz reliability check tidy fix doctor clean
 
 help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
 	@echo 'make test    every test of every language'
+	@echo 'make test-clients  opensearch-py, LangChain, LlamaIndex, Haystack and two benchmarks on a node of ours (CLIENT_ARGS for pytest)'
+	@echo 'make  the scenarios of rest-tests on a node of ours, or on OPENSEARCH_URL (REST_ARGS for pytest)'
 	@echo 'make bench-compare  recall against queries a second beside seven libraries, on four data sets (hours)'
 	@echo 'make bench-levels   bit vectors with one instruction set after the other, in segments and in one'
 	@echo 'make bench-bulk     filling a table in bulk or write by write, beside hnswlib and faiss that only build (an hour)'
@@ -40,6 +43,10 @@ export QUERY DEMO_ALL
 
 test: $(VENV)/.tools
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh scripts/test
+
+# OPENSEARCH_URL has another server tested instead of a node of ours, to see whether the tests ask what OpenSearch does.
+test-clients: $(CLIENTS)/.installed
+	@$(CLIENTS)/bin/python -m pytest -q -rs tests/clients $(CLIENT_ARGS)
 
 # Without arguments the whole comparison, whose page is kept; with arguments the page lies in bench-out too.
 bench-compare: $(VENV)/.bench
@@ -129,11 +136,12 @@ $(VENV)/.lanewise: $(BIN)/maturin $(RUST_SOURCES)
 	@$(DEVELOP) --extras demo
 	@touch $@
 
-# The benchmarks' tests draw a picture; the libraries that are measured they do without.
-$(VENV)/.tools: $(VENV)/.lanewise crates/bench/kernels/requirements.txt
+# The benchmarks' tests draw a picture; the libraries that are measured they do without. Of OpenSearch's clients its own.
+$(VENV)/.tools: $(VENV)/.lanewise crates/bench/kernels/requirements.txt tests/clients/requirements.txt
 	@echo 'installing what the tests need into $(VENV) …'
 	@$(DEVELOP) --extras demo,test
-	@$(BIN)/pip install -q $$(grep '^matplotlib' crates/bench/kernels/requirements.txt)
+	@$(BIN)/pip install -q $$(grep '^matplotlib' crates/bench/kernels/requirements.txt) \
+	    $$(grep -E '^(aiohttp|opensearch-py)=' tests/clients/requirements.txt)
 	@touch $@
 
 # One by one: a library that has no wheel for this Python (hnswlib has none at all and is compiled) is left out, and
@@ -149,5 +157,14 @@ $(VENV)/.bench-kernels: $(BIN)/maturin crates/bench/kernels/requirements.txt
 	@$(BIN)/pip install -q -r crates/bench/kernels/requirements.txt
 	@touch $@
 
+# opensearch-benchmark wants an older opensearch-py: it has an environment of its own.
+$(CLIENTS)/.installed: tests/clients/requirements.txt tests/clients/requirements-benchmark.txt
+	@echo 'installing OpenSearch clients into $(CLIENTS) …'
+	@sh scripts/venv "$(PYTHON)" $(CLIENTS)
+	@sh scripts/venv "$(PYTHON)" $(CLIENTS)/benchmark
+	@$(CLIENTS)/bin/pip install -q -r tests/clients/requirements.txt
+	@$(CLIENTS)/benchmark/bin/pip install -q -r tests/clients/requirements-benchmark.txt
+	@touch $@
+
 clean:
-	rm -rf target $(VENV) bench-out
+	rm -rf target $(VENV) $(CLIENTS) bench-out
