@@ -8,13 +8,13 @@ CLIENTS := .venv-clients
 CACHE ?= .cache
 RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
 
-.PHONY: help demo test test-clients bench-compare bench-bulk bench-levels bench-kernels bench-java bench-scheduler bench-churn sim sim-cachegrind fuzz reliability check tidy fix doctor clean
+.PHONY: help demo test test-clients test-rest bench-compare bench-bulk bench-levels bench-kernels bench-java bench-scheduler bench-churn sim sim-cachegrind fuzz reliability check tidy fix doctor clean
 
 help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
 	@echo 'make test    every test of every language'
 	@echo 'make test-clients  opensearch-py, LangChain, LlamaIndex, Haystack and two benchmarks on a node of ours (CLIENT_ARGS for pytest)'
-	@echo 'make  the scenarios of rest-tests on a node of ours, or on OPENSEARCH_URL (REST_ARGS for pytest)'
+	@echo 'make test-rest  the scenarios of rest-tests on a node of ours, or on OPENSEARCH_URL (REST_ARGS for pytest)'
 	@echo 'make bench-compare  recall against queries a second beside seven libraries, on four data sets (hours)'
 	@echo 'make bench-levels   bit vectors with one instruction set after the other, in segments and in one'
 	@echo 'make bench-bulk     filling a table in bulk or write by write, beside hnswlib and faiss that only build (an hour)'
@@ -47,6 +47,9 @@ test: $(VENV)/.tools
 # OPENSEARCH_URL has another server tested instead of a node of ours, to see whether the tests ask what OpenSearch does.
 test-clients: $(CLIENTS)/.installed
 	@$(CLIENTS)/bin/python -m pytest -q -rs tests/clients $(CLIENT_ARGS)
+
+test-rest: $(VENV)/.tools
+	@$(BIN)/python -m pytest -q -rs rest-tests $(REST_ARGS)
 
 # Without arguments the whole comparison, whose page is kept; with arguments the page lies in bench-out too.
 bench-compare: $(VENV)/.bench
@@ -141,7 +144,7 @@ $(VENV)/.tools: $(VENV)/.lanewise crates/bench/kernels/requirements.txt tests/cl
 	@echo 'installing what the tests need into $(VENV) …'
 	@$(DEVELOP) --extras demo,test
 	@$(BIN)/pip install -q $$(grep '^matplotlib' crates/bench/kernels/requirements.txt) \
-	    $$(grep -E '^(aiohttp|opensearch-py)=' tests/clients/requirements.txt)
+	    $$(grep -E '^(aiohttp|opensearch-py|PyYAML)=' tests/clients/requirements.txt)
 	@touch $@
 
 # One by one: a library that has no wheel for this Python (hnswlib has none at all and is compiled) is left out, and
