@@ -1,6 +1,6 @@
 //! The node: tables, what is known beside them, and who it is.
 
-use crate::api::Scrolls;
+use crate::api::{Points, Scrolls};
 use crate::cluster::{Cluster, Store, StoreError};
 use crate::cluster_settings;
 use crate::counts::Counts;
@@ -34,6 +34,7 @@ pub struct Node {
     pub(crate) counts: Counts,
     pub(crate) tasks: Tasks,
     pub(crate) scrolls: Scrolls,
+    pub(crate) points: Points,
     /// Of memory, where no setting says it.
     pub(crate) limit_bytes: u64,
     pub(crate) threads: Threads,
@@ -92,6 +93,7 @@ impl Node {
             counts: Counts::default(),
             tasks: Tasks::default(),
             scrolls: Scrolls::default(),
+            points: Points::default(),
             limit_bytes,
             threads,
             pool,
@@ -142,6 +144,7 @@ impl Node {
 
     /// Drops the table of an index that is gone.
     pub(crate) fn drop_table(&self, index: &str) -> Result<(), ApiError> {
+        self.unpin(index);
         match self.engine.drop_table(index) {
             Ok(()) | Err(EngineError::Missing { .. }) => {}
             Err(error) => return Err(of_engine(error)),
@@ -156,6 +159,17 @@ impl Node {
     /// Closes a table that nobody holds; the next who asks for it opens it.
     pub(crate) fn close_table(&self, index: &str) -> Result<bool, ApiError> {
         self.engine.close(index).map_err(of_engine)
+    }
+
+    /// Lets go of the scrolls and points in time of an index.
+    pub(crate) fn unpin(&self, index: &str) {
+        self.scrolls.forget(index);
+        self.points.forget(index);
+    }
+
+    /// Lets go of all scrolls and points in time.
+    pub(crate) fn unpin_all(&self) {
+        self.cluster().indices.keys().for_each(|index| self.unpin(index));
     }
 
     /// Bytes that are free where tables are, 0 if the system does not say.

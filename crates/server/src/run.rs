@@ -124,6 +124,7 @@ async fn serve(config: &Config, log: Log, ready: impl FnOnce(&Serving)) -> Resul
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             };
+            closing.unpin_all();
             closing.engine.close_all(&Effort::new(closing.threads, &proceed));
         });
         tokio::select! {

@@ -48,7 +48,7 @@ pub use open::OpenError;
 pub use repair::{Repair, RepairError, repair};
 pub use seal::FlushError;
 pub use search::{
-    Answer, Concurrent, DocumentProfile, FilterProfile, Fusion, Hit, Nearest, Normalization, Profile,
+    Answer, Concurrent, DocumentProfile, FilterProfile, Fusion, Hit, Nearest, Normalization, Pin, Profile,
     Request, SearchTableError, SegmentProfile, TaskProfile, Total, VectorProfile, score,
 };
 pub use segment::{SegmentError, SegmentId};

@@ -256,7 +256,7 @@ impl Table {
             mapping,
             log,
             resources,
-            view: ArcSwap::from_pointee(View { parts }),
+            view: ArcSwap::from_pointee(View { parts }).into(),
             settings,
             replay_from,
             writer: Mutex::new(writer),

@@ -35,7 +35,7 @@ pub struct Table {
     pub(super) mapping: Mapping,
     pub(super) log: Log,
     pub(super) resources: Resources,
-    pub(super) view: ArcSwap<View>,
+    pub(super) view: Arc<ArcSwap<View>>,
     pub(super) settings: ArcSwap<Settings>,
     /// The first record that the segments do not hold, as the manifest has it.
     pub(super) replay_from: AtomicU64,

@@ -9,6 +9,7 @@ mod fetches;
 mod histories;
 mod loads;
 mod memory;
+mod pins;
 mod pools;
 mod searches;
 mod sequential;

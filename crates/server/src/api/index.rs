@@ -291,6 +291,7 @@ fn put_mapping(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
 fn close(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let closed = mark(node, call, true)?;
     for name in &closed {
+        node.unpin(name);
         // Whoever searches it at this moment ends first; then it goes when its place is needed.
         node.close_table(name)?;
     }

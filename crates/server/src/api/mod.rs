@@ -22,7 +22,7 @@ mod template;
 mod update;
 mod upkeep;
 
-pub(crate) use search::{KEYS as SEARCH_KEYS, Scrolls};
+pub(crate) use search::{KEYS as SEARCH_KEYS, Points, Scrolls};
 
 use crate::call::{Call, Params};
 use crate::cluster::{Names, Target};

@@ -179,6 +179,7 @@ fn figures(node: &Node) -> Result<Value, ApiError> {
     let free = node.free_bytes();
     let mut indices = stats::of_all(node)?;
     indices["search"]["scroll_current"] = json!(node.scrolls.len());
+    indices["search"]["point_in_time_current"] = json!(node.points.len());
     Ok(json!({
         "indices": indices,
         "os": {

@@ -8,6 +8,7 @@ mod documents;
 mod indices;
 mod metrics;
 mod node;
+mod points;
 mod requests;
 mod searches;
 mod served;

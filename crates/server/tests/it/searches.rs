@@ -112,7 +112,6 @@ fn pages_follow_one_another() {
     assert_eq!(ids(&page), ["10", "11"]);
     refused(&node, "/a/_search", &json!({"search_after": [1]}), "search_after must have a value");
     refused(&node, "/a/_search", &json!({"from": 1, "sort": ["n"], "search_after": [1]}), "must be set to 0");
-    refused(&node, "/a/_search", &json!({"pit": {"id": "x"}}), "[pit]");
 }
 
 #[test]

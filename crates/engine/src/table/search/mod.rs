@@ -9,6 +9,7 @@
 mod answer;
 mod collect;
 mod fusion;
+mod pin;
 mod profile;
 mod ready;
 mod request;
@@ -17,6 +18,7 @@ mod wait;
 
 pub use answer::{Answer, Hit, Total};
 pub use fusion::score;
+pub use pin::Pin;
 pub use profile::{DocumentProfile, FilterProfile, Profile, SegmentProfile, TaskProfile, VectorProfile};
 pub use request::{Concurrent, Fusion, Nearest, Normalization, Request};
 
@@ -35,6 +37,7 @@ use lanewise_scheduler::{Failure, Full};
 pub(in crate::table) use ready::Ready;
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 use steps::Searching;
 
@@ -66,6 +69,8 @@ pub enum SearchTableError {
     Memory(#[from] Refusal),
     #[error(transparent)]
     Documents(#[from] RunError),
+    #[error("the pin is of another table, or was made before this one was opened")]
+    Pin,
     #[error("it was stopped")]
     Stopped,
 }
@@ -94,8 +99,20 @@ impl Table {
         timeout: Option<Duration>,
         proceed: &dyn Fn() -> ControlFlow<()>,
     ) -> Result<Answer, SearchTableError> {
+        self.search_in(self.view(), None, request, timeout, proceed)
+    }
+
+    /// Searches `view`, whose documents are in `runs`, if somebody has made them.
+    fn search_in(
+        &self,
+        view: Arc<View>,
+        runs: Option<&[Divided]>,
+        request: &Request,
+        timeout: Option<Duration>,
+        proceed: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Answer, SearchTableError> {
         let _searching = Counted::begin();
-        let (view, pool) = (self.view(), &*self.resources.pool);
+        let pool = &*self.resources.pool;
         let until = timeout.map(|timeout| pool.scheduler().elapsed().saturating_add(timeout));
         let ready = Ready::new(self, &view, request)?;
         let together = match request.concurrent {
@@ -105,9 +122,10 @@ impl Table {
         };
         let searched = ready.is_searched();
         let _admitted = self.admitted(need::search(&ready, &view, searched), until, proceed)?;
-        let runs = match searched {
-            false => Vec::new(),
-            true => {
+        let runs = match (searched, runs) {
+            (false, _) => Vec::new(),
+            (true, Some(runs)) => runs.to_vec(),
+            (true, None) => {
                 let runs = view.parts.iter().map(|part| self.runs(part, until, proceed));
                 runs.collect::<Result<_, _>>()?
             }

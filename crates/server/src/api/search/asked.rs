@@ -1,6 +1,6 @@
 //! A search's body, read: what is asked of each index, and how the answer is written.
 
-use super::{aggregations, both, fields, scroll};
+use super::{aggregations, both, fields, pit};
 use crate::call::Params;
 use crate::error::ApiError;
 use crate::query;
@@ -10,6 +10,7 @@ use lanewise_engine::documents::{Query, Schema, Sort, SortBy};
 use lanewise_engine::table::Request;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 /// As `index.max_result_window`.
@@ -18,7 +19,7 @@ const WINDOW: usize = 10_000;
 const COUNTED: u64 = 10_000;
 
 /// What a body may say.
-pub(crate) const KEYS: [&str; 22] = [
+pub(crate) const KEYS: [&str; 23] = [
     "query",
     "size",
     "from",
@@ -41,6 +42,7 @@ pub(crate) const KEYS: [&str; 22] = [
     "explain",
     "profile",
     "ext",
+    "pit",
 ];
 
 /// A body that was read, for any index.
@@ -73,7 +75,8 @@ pub(super) struct Asked {
     /// How many are counted exactly; `None`: none.
     pub(super) counted: Option<u64>,
     pub(super) total_as_number: bool,
-    /// Whether all is found at once, for later pages too.
+    pub(super) pit: Option<pit::Named>,
+    /// Whether other pages follow, by themselves.
     scrolls: bool,
 }
 
@@ -139,6 +142,7 @@ impl Asked {
             counted: counted(body, params)?,
             total_as_number: params.flag("rest_total_hits_as_int", false)?,
             sort,
+            pit: pit::read(body)?,
             scrolls: false,
         };
         asked.check()?;
@@ -181,15 +185,15 @@ impl Asked {
 
     /// How many hits are wanted of each index, from the first on.
     pub(super) fn reach(&self) -> usize {
-        if self.scrolls { scroll::HITS } else { self.from.saturating_add(self.size) }
+        self.from.saturating_add(self.size)
     }
 
-    /// Whether all hits are asked for at once.
-    pub(super) fn scrolls(&self) -> bool {
-        self.scrolls
+    /// The hits that are shown, of all from the first on.
+    pub(super) fn shown(&self) -> Range<usize> {
+        self.from..self.reach()
     }
 
-    /// Asks for all hits at once.
+    /// Asks for page after page.
     ///
     /// # Errors
     /// If that does not go together with what is asked.
@@ -312,11 +316,14 @@ fn sorted(body: &Map<String, Value>, params: &Params) -> Result<Vec<Sort>, ApiEr
         (None, Some(Value::Array(keys))) => keys.clone(),
         (None, Some(key)) => vec![key.clone()],
     };
+    let is_doc = |name: &str| name == "_doc" || name == "_shard_doc";
     let read = |key: Value| -> Result<Sort, ApiError> {
         // Order of the index, which is any.
         let key = match key {
-            Value::String(name) if name == "_doc" => json!("_id"),
-            Value::Object(mut object) if object.contains_key("_doc") => json!({"_id": object.remove("_doc")}),
+            Value::String(name) if is_doc(&name) => json!("_id"),
+            Value::Object(object) if object.keys().any(|name| is_doc(name)) => {
+                json!({"_id": object.into_iter().next().map(|(_, how)| how)})
+            }
             Value::Object(mut object) => {
                 for how in object.values_mut().filter_map(Value::as_object_mut) {
                     // There are no unmapped fields: what a document has not is missing.

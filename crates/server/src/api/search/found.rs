@@ -1,12 +1,11 @@
 //! What was found in all indexes, in one order, and how it is written.
 
 use super::asked::Asked;
-use super::{both, fields, of_search};
+use super::{Searched, both, fields};
 use crate::api::document::Sources;
 use crate::error::ApiError;
 use lanewise_engine::documents::{Query, Sort, SortBy};
-use lanewise_engine::scheduler::Failure;
-use lanewise_engine::table::{Answer, Hit, Request, SearchTableError, Watched};
+use lanewise_engine::table::{Answer, Hit, Request};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -45,17 +44,12 @@ impl Found {
     /// Searches one index more.
     pub(super) fn add(
         &mut self,
-        index: &str,
-        table: &Watched,
+        searched: &Searched,
         mut request: Request,
         sources: Sources,
         asked: &Asked,
     ) -> Result<(), ApiError> {
-        let search = |request: &Request| match table.search(request, asked.timeout) {
-            Ok(answer) => Ok(Some(answer)),
-            Err(SearchTableError::Failed(Failure::DeadlineExceeded)) => Ok(None),
-            Err(error) => Err(of_search(index, error)),
-        };
+        let search = |request: &Request| searched.search(request, asked.timeout);
         let after = asked.post_filter.as_ref();
         let is_near = !request.nearest.is_empty();
         if let Some(filter) = after.filter(|_| !is_near) {
@@ -113,18 +107,12 @@ impl Found {
                 )));
             }
         }
-        if asked.scrolls() && total > hits.len() as u64 {
-            return Err(ApiError::argument(format!(
-                "a scroll holds at most {} hits of an index, and there are {total}: filter, or sort and use search_after",
-                hits.len()
-            )));
-        }
         self.total += total;
         self.inexact |= !exact;
         if !request.aggregations.is_empty() {
             self.aggregations = Some(answer.aggregations.clone());
         }
-        self.parts.push(Part { index: index.to_owned(), answer, sources, hits });
+        self.parts.push(Part { index: searched.index.clone(), answer, sources, hits });
         Ok(())
     }
 
@@ -142,19 +130,22 @@ impl Found {
             let mut seen = HashSet::new();
             self.order.retain(|&at| seen.insert(collapsed(hit(at)).to_string()));
         }
-        if !asked.scrolls() {
-            self.order.truncate(asked.reach());
-        }
+        self.order.truncate(asked.reach());
     }
 
-    /// Hits that can be shown.
-    pub(super) fn len(&self) -> usize {
-        self.order.len()
+    /// Has each index go on after its last hit among the first `shown`.
+    pub(super) fn go_on(&self, all: &mut [Searched], shown: usize) {
+        for &(part, hit) in self.order.iter().take(shown) {
+            let Part { index, answer, .. } = &self.parts[part];
+            if let Some(one) = all.iter_mut().find(|one| one.index == *index) {
+                one.after = Some(answer.hits[hit].sort.clone());
+            }
+        }
     }
 
     /// The answer with these hits.
     pub(super) fn answer(&self, asked: &Asked, shown: Range<usize>, took: u64) -> Result<Value, ApiError> {
-        let end = shown.end.min(self.len());
+        let end = shown.end.min(self.order.len());
         let page = &self.order[shown.start.min(end)..end];
         let hits = page.iter().map(|&(part, hit)| self.parts[part].written(hit, asked));
         let hits = hits.collect::<Result<Vec<_>, _>>()?;

@@ -2,14 +2,16 @@
 
 mod aggregations;
 mod asked;
+mod contexts;
 mod fields;
 mod found;
+mod pit;
 mod scroll;
+mod searched;
 
 use super::document::Sources;
-use super::{route, targets};
+use super::route;
 use crate::call::{Body, Call, Params, Reply};
-use crate::cluster::Target;
 use crate::error::ApiError;
 use crate::node::{Node, now_ms};
 use crate::query;
@@ -20,7 +22,10 @@ use axum::http::StatusCode;
 use found::Found;
 use lanewise_engine::documents::Query;
 use lanewise_engine::table::{Request, SearchTableError};
+pub(crate) use pit::Points;
 pub(crate) use scroll::Scrolls;
+pub(super) use searched::filters;
+use searched::{Searched, searched};
 use serde_json::{Map, Value, json};
 
 /// Searches of one `_msearch`, at most.
@@ -92,6 +97,46 @@ pub(super) const ROUTES: &[Route] = &[
     ),
     route(
         Role::Read,
+        &[Verb::Post],
+        &["/{index}/_search/point_in_time"],
+        &[
+            "allow_partial_pit_creation",
+            "allow_no_indices",
+            "expand_wildcards",
+            "ignore_unavailable",
+            "keep_alive",
+            "preference",
+            "routing",
+        ],
+        pit::make,
+        "keeps indexes as they are, for searches with `pit`",
+    ),
+    route(
+        Role::Read,
+        &[Verb::Get],
+        &["/_search/point_in_time/_all"],
+        &[],
+        pit::list,
+        "points in time that are open",
+    ),
+    route(
+        Role::Read,
+        &[Verb::Delete],
+        &["/_search/point_in_time"],
+        &[],
+        pit::clear,
+        "lets go of points in time",
+    ),
+    route(
+        Role::Read,
+        &[Verb::Delete],
+        &["/_search/point_in_time/_all"],
+        &[],
+        pit::clear_all,
+        "lets go of all points in time",
+    ),
+    route(
+        Role::Read,
         BOTH,
         &["/_count", "/{index}/_count"],
         &["ignore_unavailable", "allow_no_indices", "expand_wildcards", "preference", "routing"],
@@ -105,38 +150,55 @@ fn search(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     run(node, index, &body, &call.params).map(Reply::json)
 }
 
-/// Searches the indexes that an expression names.
+/// Searches the indexes that an expression names, or a point in time.
 fn run(node: &Node, index: &str, body: &Map<String, Value>, params: &Params) -> Result<Value, ApiError> {
     let began = now_ms();
-    node.scrolls.sweep(began);
+    node.scrolls.0.sweep();
+    node.points.0.sweep();
     let mut asked = Asked::read(body, params)?;
-    if let Some(text) = params.get("scroll") {
-        let keep = scroll::keep(text)?;
-        asked.scroll()?;
-        let found = find(node, index, &asked, params)?;
-        return node.scrolls.begin(found, asked, keep, now_ms().saturating_sub(began));
+    let keep = params.get("scroll").map(|text| scroll::KIND.keep(text)).transpose()?;
+    if let Some(named) = asked.pit.clone() {
+        if !index.is_empty() || keep.is_some() {
+            let what = if keep.is_some() {
+                "using [point in time] is not allowed in a scroll context"
+            } else {
+                "[indices] cannot be used with point in time. Do not specify any index with point in time."
+            };
+            return Err(ApiError::argument(what));
+        }
+        let point = node.points.0.get(&named.id, named.keep_ms)?;
+        let found = find(node, &point.what, &asked)?;
+        let mut answer = found.answer(&asked, asked.shown(), now_ms().saturating_sub(began))?;
+        answer["pit_id"] = named.id.into();
+        return Ok(answer);
     }
-    let found = find(node, index, &asked, params)?;
-    let shown = asked.from..asked.from.saturating_add(asked.size);
-    found.answer(&asked, shown, now_ms().saturating_sub(began))
+    let all = searched(node, index, params)?;
+    if let Some(keep_ms) = keep {
+        asked.scroll()?;
+        return scroll::begin(node, all, asked, keep_ms);
+    }
+    let found = find(node, &all, &asked)?;
+    found.answer(&asked, asked.shown(), now_ms().saturating_sub(began))
 }
 
-/// What is found, in order, from the first on.
-fn find(node: &Node, index: &str, asked: &Asked, params: &Params) -> Result<Found, ApiError> {
-    let all = targets(node, index, params)?;
+/// What is found, in order.
+fn find(node: &Node, all: &[Searched], asked: &Asked) -> Result<Found, ApiError> {
     if all.len() > 1 && !asked.aggregations.is_empty() {
         return Err(ApiError::parsing("[aggs] over several indexes are not supported: name one index"));
     }
     let cluster = node.cluster();
     let mut found = Found::new(all.len());
-    for (target, table) in all {
-        let index = target.index.as_str();
+    for one in all {
+        let index = one.index.as_str();
         let settings = cluster.indices.get(index).map(|index| &index.settings);
-        let request = asked.request(settings, filters(&target)?, table.schema())?;
+        let mut request = asked.request(settings, one.filter.clone(), one.table.schema())?;
+        if one.after.is_some() {
+            request.after = one.after.clone();
+        }
         let sources = Sources::of(&cluster, index, asked.source.clone())?;
         node.recall.sample(index, &table, &request);
         let count = node.counts.of(index);
-        count.searched.time(1, || found.add(index, &table, request, sources, asked))?;
+        count.searched.time(1, || found.add(one, request, sources, asked))?;
     }
     found.settle(asked);
     Ok(found)
@@ -196,28 +258,15 @@ fn count(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
         return Err(ApiError::parsing(format!("request does not support [{other}]")));
     }
     let asked = body.get("query").map(query::read).transpose()?;
-    let all = targets(node, call.name("index").unwrap_or_default(), &call.params)?;
+    let all = searched(node, call.name("index").unwrap_or_default(), &call.params)?;
     let mut total = 0;
-    for (target, table) in &all {
-        let filter = both(asked.clone(), filters(target)?);
+    for one in &all {
+        let filter = both(asked.clone(), one.filter.clone());
         let request = Request { filter, size: 0, ..Request::default() };
-        total += table.search(&request, None).map_err(|error| of_search(&target.index, error))?.total.value;
+        total += one.search(&request, None)?.map_or(0, |answer| answer.total.value);
     }
     let shards = json!({"total": all.len(), "successful": all.len(), "skipped": 0, "failed": 0});
     Ok(Reply::json(json!({"count": total, "_shards": shards})))
-}
-
-/// What the aliases let through by which an index was named.
-pub(super) fn filters(target: &Target) -> Result<Option<Query>, ApiError> {
-    let should: Vec<Query> = target.filters.iter().map(query::read).collect::<Result<_, _>>()?;
-    let any = Query::Bool {
-        must: Vec::new(),
-        should,
-        filter: Vec::new(),
-        must_not: Vec::new(),
-        minimum_should_match: Some(1),
-    };
-    Ok((!target.filters.is_empty()).then_some(any))
 }
 
 /// What both let through.

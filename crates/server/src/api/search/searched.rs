@@ -1,0 +1,75 @@
+//! An index as a search sees it: as it is, or as it was.
+
+use super::of_search;
+use crate::api::targets;
+use crate::call::Params;
+use crate::cluster::Target;
+use crate::error::ApiError;
+use crate::node::Node;
+use crate::query;
+use lanewise_engine::documents::Query;
+use lanewise_engine::scheduler::Failure;
+use lanewise_engine::table::{Answer, Pin, Request, SearchTableError, Watched};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An index that is searched.
+pub(in crate::api) struct Searched {
+    pub(super) index: String,
+    pub(super) table: Arc<Watched>,
+    /// What the aliases let through by which it was named.
+    pub(super) filter: Option<Query>,
+    pin: Option<Pin>,
+    /// Only what comes after the hit with these sort values.
+    pub(super) after: Option<Vec<Value>>,
+}
+
+/// The open indexes that an expression names.
+pub(super) fn searched(node: &Node, expression: &str, params: &Params) -> Result<Vec<Searched>, ApiError> {
+    let all = targets(node, expression, params)?.into_iter();
+    all.map(|(target, table)| {
+        let filter = filters(&target)?;
+        Ok(Searched { index: target.index, table, filter, pin: None, after: None })
+    })
+    .collect()
+}
+
+/// What the aliases let through by which an index was named.
+pub(in crate::api) fn filters(target: &Target) -> Result<Option<Query>, ApiError> {
+    let should: Vec<Query> = target.filters.iter().map(query::read).collect::<Result<_, _>>()?;
+    let any = Query::Bool {
+        must: Vec::new(),
+        should,
+        filter: Vec::new(),
+        must_not: Vec::new(),
+        minimum_should_match: Some(1),
+    };
+    Ok((!target.filters.is_empty()).then_some(any))
+}
+
+impl Searched {
+    /// Keeps the index as it is.
+    pub(super) fn pin(&mut self) -> Result<(), ApiError> {
+        let pin = self.table.pin(None).map_err(|error| of_search(&self.index, error))?;
+        self.pin = Some(pin);
+        Ok(())
+    }
+
+    /// What it answers; nothing if it takes too long.
+    pub(super) fn search(
+        &self,
+        request: &Request,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Answer>, ApiError> {
+        let answer = match &self.pin {
+            Some(pin) => self.table.search_pinned(pin, request, timeout),
+            None => self.table.search(request, timeout),
+        };
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(SearchTableError::Failed(Failure::DeadlineExceeded)) => Ok(None),
+            Err(error) => Err(of_search(&self.index, error)),
+        }
+    }
+}
