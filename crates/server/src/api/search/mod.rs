@@ -196,7 +196,7 @@ fn find(node: &Node, all: &[Searched], asked: &Asked) -> Result<Found, ApiError>
             request.after = one.after.clone();
         }
         let sources = Sources::of(&cluster, index, asked.source.clone())?;
-        node.recall.sample(index, &table, &request);
+        node.recall.sample(index, &one.table, &request);
         let count = node.counts.of(index);
         count.searched.time(1, || found.add(one, request, sources, asked))?;
     }
