@@ -2,6 +2,7 @@
 //! its folder, and the same command fills a node elsewhere.
 
 mod node;
+mod parquet;
 mod source;
 
 use crate::arguments::ThreadsArgument;
@@ -27,8 +28,8 @@ const NAMED: usize = 20;
 
 /// Import documents into an index of a node that runs
 ///
-/// FILE is .ndjson, .jsonl or .json (a JSON object in each line; `-` reads standard input), or .npy, .fvecs, .bvecs (vectors,
-/// for --field). The index of vectors is made if there is none.
+/// FILE is .ndjson, .jsonl or .json (a JSON object in each line; `-` reads standard input), .parquet (a document in each row), or
+/// .npy, .fvecs, .bvecs (vectors, for --field). With --field the index of the vectors is made if there is none.
 #[derive(clap::Args)]
 pub(crate) struct Import {
     /// The documents, or vectors
@@ -37,9 +38,9 @@ pub(crate) struct Import {
     #[arg(long, value_name = "NAME")]
     index: String,
     /// Documents: the field that is their id; without it they get one
-    #[arg(long, value_name = "FIELD", conflicts_with_all = ["field", "ids"])]
+    #[arg(long, value_name = "FIELD", conflicts_with = "ids")]
     id: Option<String>,
-    /// Vectors: the field that they go into
+    /// Vectors: the field that they go into; of .parquet, the column that has them
     #[arg(long)]
     field: Option<String>,
     /// Vectors: their ids, one for each (.npy of whole numbers); without it their rows are counted from 0
@@ -90,8 +91,10 @@ struct Batch {
 impl Import {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
         let node = self.node.connect()?;
-        let source = Source::open(&self.file, self.id.clone(), self.field.clone(), self.ids.as_deref())?;
-        if let (Some(dim), Some(field)) = (source.dim(), &self.field) {
+        let mut source = Source::open(&self.file, self.id.clone(), self.field.clone(), self.ids.as_deref())?;
+        if let Some(field) = &self.field
+            && let Some(dim) = source.dim(field)?
+        {
             self.make_index(&node, field, dim)?;
         }
         let threads = self.threads.threads();

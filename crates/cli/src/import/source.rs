@@ -1,5 +1,6 @@
 //! Where documents come from.
 
+use super::parquet::Records;
 use crate::failure::Failure;
 use indicatif::ProgressBar;
 use lanewise_bench::dataset::{self, Elements, Matrix};
@@ -16,6 +17,8 @@ const LINE_BYTES: u64 = 64 << 20;
 pub(super) enum Source {
     Lines(Lines),
     Rows(Rows),
+    /// Of Parquet, and the field that names documents.
+    Records(Box<Records>, Option<String>),
 }
 
 /// A document as it is sent, or what is wrong with it.
@@ -57,12 +60,19 @@ impl Source {
         let usage = |what: &str| Failure::Usage(format!("{}: {what}", path.display()));
         let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
         match (end.as_str(), field) {
+            ("npy" | "fvecs" | "bvecs", _) if id.is_some() => Err(usage("vectors have no fields: use --ids")),
+            ("parquet" | "ndjson" | "jsonl" | "json", _) if ids.is_some() => {
+                Err(usage("--ids is for .npy, .fvecs, .bvecs: use --id"))
+            }
             ("npy" | "fvecs" | "bvecs", Some(field)) => Source::rows(path, field, ids),
             ("npy" | "fvecs" | "bvecs", None) => Err(usage("these are vectors: say their --field")),
-            (_, Some(_)) => Err(usage("--field is for vectors: .npy, .fvecs, .bvecs")),
+            ("parquet", _) => Ok(Source::Records(Box::new(Records::open(path)?), id)),
+            (_, Some(_)) => Err(usage("--field is for vectors: .npy, .fvecs, .bvecs, .parquet")),
             ("ndjson" | "jsonl" | "json", None) => Source::lines(path, id),
             _ if path == Path::new("-") => Source::lines(path, id),
-            _ => Err(usage("give .ndjson, .jsonl, .npy, .fvecs, .bvecs, or - for lines of standard input")),
+            _ => Err(usage(
+                "give .ndjson, .jsonl, .parquet, .npy, .fvecs, .bvecs, or - for lines of standard input",
+            )),
         }
     }
 
@@ -87,27 +97,36 @@ impl Source {
         Ok(Source::Rows(Rows { matrix, ids, field, row: 0 }))
     }
 
-    /// Dimensions, of vectors.
-    pub(super) fn dim(&self) -> Option<NonZeroUsize> {
+    /// Dimensions of the vectors that go into `field`, if there are any.
+    ///
+    /// # Errors
+    /// If the file has no such vectors.
+    pub(super) fn dim(&mut self, field: &str) -> Result<Option<NonZeroUsize>, Failure> {
         match self {
-            Source::Rows(rows) => NonZeroUsize::new(rows.matrix.columns),
-            Source::Lines(_) => None,
+            Source::Rows(rows) => Ok(NonZeroUsize::new(rows.matrix.columns)),
+            Source::Records(records, _) => records.dim(field),
+            Source::Lines(_) => Ok(None),
         }
     }
 
-    /// Steps of its progress: bytes, or vectors.
+    /// Steps of its progress: bytes, or vectors or rows.
     pub(super) fn len(&self) -> usize {
         match self {
             Source::Lines(lines) => lines.bytes,
             Source::Rows(rows) => rows.matrix.rows,
+            Source::Records(records, _) => records.len(),
         }
     }
 
-    /// The next document and its number, of lines from 1, of vectors from 0.
+    /// The next document and its number, of lines from 1, of vectors and rows from 0.
     pub(super) fn next(&mut self, bar: &ProgressBar) -> Result<Option<(u64, Read)>, Failure> {
         match self {
             Source::Lines(lines) => lines.next(bar),
             Source::Rows(rows) => Ok(rows.next(bar)),
+            Source::Records(records, id) => Ok(records.next(bar)?.map(|(number, document)| {
+                let text = || Value::Object(document.clone()).to_string();
+                (number, named(id.as_deref(), &document, text))
+            })),
         }
     }
 }
@@ -141,18 +160,23 @@ impl Lines {
             Ok(document) => document,
             Err(error) => return Read::Wrong(format!("it is no JSON object: {error}")),
         };
-        let id = match self.id.as_ref().map(|field| (field, document.get(field))) {
-            None => None,
-            Some((_, Some(Value::String(id)))) => Some(id.clone()),
-            Some((_, Some(Value::Number(id)))) if !id.is_f64() => Some(id.to_string()),
-            Some((field, None)) => return Read::Wrong(format!("it has no field {field:?} for its id")),
-            Some((_, Some(other))) => {
-                return Read::Wrong(format!("its id is {other}: give a string or a whole number"));
-            }
-        };
         // JSON is UTF-8.
-        Read::Document { id, text: String::from_utf8_lossy(line).into_owned() }
+        named(self.id.as_deref(), &document, || String::from_utf8_lossy(line).into_owned())
     }
+}
+
+/// A document with the id that its `field` says.
+fn named(field: Option<&str>, document: &Map<String, Value>, text: impl FnOnce() -> String) -> Read {
+    let id = match field.map(|field| (field, document.get(field))) {
+        None => None,
+        Some((_, Some(Value::String(id)))) => Some(id.clone()),
+        Some((_, Some(Value::Number(id)))) if !id.is_f64() => Some(id.to_string()),
+        Some((field, None)) => return Read::Wrong(format!("it has no field {field:?} for its id")),
+        Some((_, Some(other))) => {
+            return Read::Wrong(format!("its id is {other}: give a string or a whole number"));
+        }
+    };
+    Read::Document { id, text: text() }
 }
 
 impl Rows {
