@@ -8,7 +8,7 @@ CLIENTS := .venv-clients
 CACHE ?= .cache
 RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
 
-.PHONY: help demo test test-clients test-rest bench-compare bench-bulk bench-levels bench-kernels bench-java bench-scheduler bench-churn sim sim-cachegrind fuzz reliability check tidy fix doctor clean
+.PHONY: help demo test test-clients test-rest bench-compare bench-bulk bench-levels bench-kernels bench-java bench-scheduler bench-churn sim sim-cachegrind fuzz reliability soak check tidy fix doctor clean
 
 help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
@@ -26,6 +26,7 @@ help:
 	@echo 'make sim-cachegrind  the simulated caches beside those of cachegrind (needs valgrind)'
 	@echo 'make fuzz    hostile files, FUZZ_SECONDS (600) for each of FUZZ_TARGETS; needs nightly Rust and cargo-fuzz'
 	@echo 'make reliability  the long runs of docs/reliability.md: 10,000 kills, 100,000 crash images, ... (hours)'
+	@echo 'make soak    ten minutes of writes, deletes, searches, merges and alias swaps on a node, each answer against a model (SOAK_ARGS)'
 	@echo 'make doctor  what this machine has and which kernels run'
 	@echo 'make check   lints, formats, tiers, generated files'
 	@echo 'make fix     formats, regenerates'
@@ -101,7 +102,7 @@ sim-cachegrind:
 
 FUZZ := target/fuzz
 FUZZ_SECONDS ?= 600
-FUZZ_TARGETS ?= open log blob manifest segment table_log snapshot
+FUZZ_TARGETS ?= open log blob manifest segment table_log snapshot search bulk
 fuzz:
 	@cargo run -q --release --manifest-path fuzz/Cargo.toml --target-dir $(FUZZ) --bin seeds -- $(FUZZ)/corpus
 	@for target in $(FUZZ_TARGETS); do \
@@ -111,6 +112,10 @@ fuzz:
 
 reliability:
 	@sh scripts/reliability long
+
+soak: $(CLIENTS)/.installed
+	@cargo build -q --release -p lanewise-cli --bin lanewise
+	@LANEWISE="$${LANEWISE:-$(CURDIR)/target/release/lanewise}" $(CLIENTS)/bin/python tests/clients/soak.py $(SOAK_ARGS)
 
 doctor:
 	@cargo run -q --release -p lanewise-cli --bin lanewise -- doctor

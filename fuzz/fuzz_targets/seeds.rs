@@ -15,14 +15,40 @@ const DIM: usize = 12;
 
 fn main() -> io::Result<()> {
     let folder = PathBuf::from(std::env::args().nth(1).expect("a folder to write into"));
-    for target in ["open", "log", "blob", "manifest", "segment", "table_log", "snapshot"] {
+    for target in ["open", "log", "blob", "manifest", "segment", "table_log", "snapshot", "search", "bulk"] {
         std::fs::create_dir_all(folder.join(target))?;
     }
     indexes(&folder.join("open"))?;
     logs(&folder.join("log"))?;
     blobs(&folder.join("blob"))?;
     manifests(&folder.join("manifest"))?;
+    requests(&folder)?;
     tables(folder)
+}
+
+/// Bodies of searches, and lines of bulks.
+fn requests(folder: &Path) -> io::Result<()> {
+    let searches = [
+        r#"{"query":{"knn":{"v":{"vector":[1,2,3],"k":5,"filter":{"bool":{"must":[{"term":{"k":"k1"}}],"must_not":[{"exists":{"field":"f"}}]}},"method_parameters":{"ef_search":50},"rescore":{"oversample_factor":2.0}}}}}"#,
+        r#"{"query":{"bool":{"should":[{"match":{"t":{"query":"red lamp","operator":"and"}}},{"prefix":{"k":"k"}},{"wildcard":{"k":"k*"}}],"filter":[{"range":{"n":{"gte":3,"lt":9}}},{"terms":{"k":["k0","k1"]}}],"minimum_should_match":1}},"sort":[{"n":"desc"},"_score"],"from":1,"size":3,"_source":{"excludes":["v"]}}"#,
+        r#"{"size":0,"aggs":{"a":{"terms":{"field":"k","size":3},"aggs":{"s":{"stats":{"field":"n"}}}},"h":{"histogram":{"field":"n","interval":5}},"c":{"cardinality":{"field":"k"}},"r":{"range":{"field":"f","ranges":[{"to":0.5},{"from":0.5}]}}}}"#,
+        r#"{"query":{"match_all":{}},"search_after":[3],"sort":[{"n":{"order":"asc","missing":"_last"}}],"docvalue_fields":["n"],"stored_fields":["_none_"],"collapse":{"field":"k"},"post_filter":{"ids":{"values":["1","2"]}},"track_total_hits":true,"min_score":0.1,"explain":true,"profile":true,"timeout":"1s"}"#,
+        r#"{"query":{"range":{"d":{"gte":"2026-01-03","lte":"now","format":"yyyy-MM-dd"}}},"fields":["o.x"],"version":true,"seq_no_primary_term":true}"#,
+        r#"{"query":{"script_score":{"query":{"match_all":{}},"script":{"lang":"knn","source":"knn_score","params":{"field":"v","query_value":[1,2,3],"space_type":"l1"}}}}}"#,
+        r#"{"query":{"hybrid":{"queries":[{"match":{"t":"red"}},{"knn":{"v":{"vector":[1,2,3],"min_score":0.2}}}]}}}"#,
+    ];
+    for (i, search) in searches.iter().enumerate() {
+        std::fs::write(folder.join("search").join(i.to_string()), search)?;
+    }
+    let bulks = [
+        "{\"index\":{\"_id\":\"1\"}}\n{\"v\":[1,2,3],\"t\":\"red\"}\n{\"create\":{\"_id\":2}}\n{\"n\":5}\n{\"delete\":{\"_id\":\"3\"}}\n",
+        "{\"update\":{\"_id\":\"4\",\"retry_on_conflict\":3}}\n{\"doc\":{\"n\":7},\"doc_as_upsert\":true}\n{\"update\":{\"_id\":\"x\"}}\n{\"doc\":{\"k\":\"a\"},\"upsert\":{\"k\":\"b\"}}\n",
+        "{\"index\":{\"_index\":\"b\",\"_id\":\"1\",\"if_seq_no\":3,\"if_primary_term\":1,\"routing\":\"r\"}}\n{\"any\":{\"deep\":[1,{\"x\":null}]}}\n",
+    ];
+    for (i, bulk) in bulks.iter().enumerate() {
+        std::fs::write(folder.join("bulk").join(i.to_string()), bulk)?;
+    }
+    Ok(())
 }
 
 /// Files of a table's segments, the records of its log, and the manifest of its snapshot.

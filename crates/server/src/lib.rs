@@ -11,6 +11,7 @@ mod cluster;
 mod cluster_settings;
 mod config;
 mod counts;
+mod direct;
 mod error;
 mod filter_path;
 mod http;

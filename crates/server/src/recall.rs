@@ -62,8 +62,10 @@ impl Recalls {
             ..Request::default()
         };
         let harder = Request { nearest: vec![harder(nearest, params, table.len())], ..usual.clone() };
+        // Without a runtime there is nobody to do it.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (recalls, table, index) = (self.clone(), table.clone(), index.to_owned());
-        tokio::task::spawn_blocking(move || {
+        runtime.spawn_blocking(move || {
             let ids = |request: &Request| {
                 let answer = table.search(request, Some(TIMEOUT)).ok()?;
                 Some(answer.hits.into_iter().map(|hit| hit.id).collect::<HashSet<_>>())
