@@ -8,7 +8,7 @@ CLIENTS := .venv-clients
 CACHE ?= .cache
 RUST_SOURCES = $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml -o -name pyproject.toml) Cargo.toml Cargo.lock
 
-.PHONY: help demo test test-clients test-rest bench-compare bench-bulk bench-levels bench-kernels bench-java bench-scheduler bench-churn sim sim-cachegrind fuzz reliability soak check tidy fix doctor clean
+.PHONY: help demo test test-clients test-rest bench-compare bench-bulk bench-levels bench-kernels bench-java bench-scheduler bench-churn bench-node sim sim-cachegrind fuzz reliability soak check tidy fix doctor clean
 
 help:
 	@echo 'make demo    semantic search over real text, from nothing (QUERY="..." asks once, DEMO_ALL=1 takes all texts)'
@@ -22,6 +22,7 @@ help:
 	@echo 'make bench-java     the drop-in for Lucene beside Lucene (JDK 22 or later, Maven)'
 	@echo 'make bench-scheduler  60 graph tables and 15 list tables on this machine: round-robin, stealing, chiplet'
 	@echo 'make bench-churn    recall and latencies of a table while a fifth of it is replaced, with merges and without'
+	@echo 'make bench-node     a node beside OpenSearch with its k-NN plugin: throughput, latencies, index time (an hour; JDK, Maven)'
 	@echo 'make sim     the policies on simulated machines with many chiplets, as figures (bench-out/sim)'
 	@echo 'make sim-cachegrind  the simulated caches beside those of cachegrind (needs valgrind)'
 	@echo 'make fuzz    hostile files, FUZZ_SECONDS (600) for each of FUZZ_TARGETS; needs nightly Rust and cargo-fuzz'
@@ -82,6 +83,12 @@ bench-scheduler:
 bench-churn:
 	@cargo run -q --release -p lanewise-bench --bin churn -- --cache "$(CACHE)" \
 	    $(or $(BENCH_ARGS),--page crates/bench/record/churn.md)
+
+bench-node: $(VENV)/.bench
+	@cargo build -q --release -p lanewise-cli -p lanewise-bench --bin lanewise --bin load
+	@PYTHONPATH=crates/bench $(BIN)/python -m compare.node --cache "$(CACHE)" --out bench-out/node \
+	    --lanewise target/release/lanewise --load target/release/load \
+	    $(or $(BENCH_ARGS),--page crates/bench/record/node.md)
 
 # Searches of 60 graph tables and of 15 list tables of 512 MiB each, built (four minutes on two cores) and recorded once.
 SIM_TRACES := $(CACHE)/traces
