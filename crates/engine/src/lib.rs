@@ -12,7 +12,7 @@ pub mod table;
 mod threads;
 
 pub use admission::{Admission, Admitted, InUse, Purpose, Refusal};
-pub use engine::{Engine, EngineError, Limits, Listed, TableState, wrong_name};
+pub use engine::{Engine, EngineError, Limits, Listed, RestoreError, TableState, wrong_name};
 pub use file::{FileError, open, predict_open, save};
 pub use lanewise_index as index;
 pub use lanewise_kernels as kernels;

@@ -1,7 +1,7 @@
 //! The node: tables, what is known beside them, and who it is.
 
 use crate::api::{Points, Scrolls};
-use crate::cluster::{Cluster, Store, StoreError};
+use crate::cluster::{Cluster, Index, Store, StoreError};
 use crate::cluster_settings;
 use crate::counts::Counts;
 use crate::error::ApiError;
@@ -24,8 +24,8 @@ const NAME: &str = "lanewise";
 
 /// A node of its own.
 pub struct Node {
-    pub(crate) engine: Engine,
-    pub(crate) store: Store,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) store: Arc<Store>,
     pub(crate) name: String,
     pub(crate) cluster_name: String,
     /// Where it listens, once it does.
@@ -82,9 +82,9 @@ impl Node {
             EngineError::Locked => NodeError::Taken { folder: name() },
             error => NodeError::Engine { folder: name(), error },
         })?;
-        let store = Store::open(storage.clone(), new_uuid)?;
+        let store = Arc::new(Store::open(storage.clone(), new_uuid)?);
         let node = Node {
-            engine,
+            engine: Arc::new(engine),
             store,
             name: NAME.to_owned(),
             cluster_name: NAME.to_owned(),
@@ -106,6 +106,7 @@ impl Node {
             slow: SlowSearches::default(),
         };
         node.settle().map_err(|error| NodeError::Engine { folder: name(), error })?;
+        node.adopt();
         cluster_settings::apply(&node);
         Ok(node)
     }
@@ -135,6 +136,25 @@ impl Node {
             }
         }
         Ok(())
+    }
+
+    /// Makes indexes of tables that have none: a crash came between making both, or somebody made them without the server.
+    /// What cannot be opened now, or be an index, waits for another start.
+    fn adopt(&self) {
+        for name in self.engine.names() {
+            if self.cluster().indices.contains_key(&*name)
+                || self.cluster().with_alias(&name).next().is_some()
+            {
+                continue;
+            }
+            let Ok(table) = self.engine.table(&name) else { continue };
+            let index = Index::new(&name, crate::mapping::of_schema(&table.schema()));
+            // Best effort: the next start tries again.
+            let _ = self.store.change(|cluster| {
+                cluster.indices.insert(name.to_string(), index);
+                Ok(())
+            });
+        }
     }
 
     /// The table of an index.

@@ -52,7 +52,8 @@ impl Recalls {
         if now < next || take().is_err() {
             return;
         }
-        let Some(FieldKind::Vector(VectorField(params))) = table.schema().fields.get(&nearest.field) else {
+        let schema = table.schema();
+        let Some(FieldKind::Vector(VectorField(params))) = schema.fields.get(&nearest.field) else {
             return;
         };
         let usual = Request {

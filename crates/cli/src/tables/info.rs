@@ -74,7 +74,7 @@ fn described(folder: &Path, table: &Table, admission: &Admission) -> serde_json:
         "table": folder.to_string_lossy(), "documents": table.len(), "deleted": dead(&segments),
         "bytes": bytes(folder), "segments": segments.iter().map(segment).collect::<Vec<_>>(),
         "memory": {"limit": admission.limit(), "in_use": in_use},
-        "schema": serde_json::to_value(table.schema())?, "settings": serde_json::to_value(&*table.settings())?,
+        "schema": serde_json::to_value(&*table.schema())?, "settings": serde_json::to_value(&*table.settings())?,
     }))
 }
 

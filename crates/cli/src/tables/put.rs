@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::{numbers, progress, say};
 use indicatif::ProgressBar;
 use lanewise_bench::clock::timed;
-use lanewise_engine::documents::Mapping;
+use lanewise_engine::documents::{Mapping, Schema};
 use lanewise_engine::index::Executor;
 use lanewise_engine::table::{
     self, Batch, Effort, Load, LoadError, Outcome, Table, Upkeep, When, WriteError,
@@ -119,7 +119,7 @@ impl Put {
     /// All of it, or nothing: indexes are built once, by all threads.
     fn load(&self, table: &Table, lines: &mut Lines) -> Result<(), Failure> {
         let failed = |error: &dyn Display| failed(&self.folder, error);
-        let mapping = Mapping::new(table.schema().clone()).map_err(|error| failed(&error))?;
+        let mapping = Mapping::new(Schema::clone(&table.schema())).map_err(|error| failed(&error))?;
         let mut load = table.load().map_err(|error| failed(&error))?;
         let mut more = true;
         while more {

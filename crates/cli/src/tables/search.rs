@@ -85,7 +85,8 @@ impl Search {
     }
 
     fn nearest(&self, table: &Table, path: &Path) -> Result<Nearest, Failure> {
-        let fields: Vec<_> = table.schema().vectors().collect();
+        let schema = table.schema();
+        let fields: Vec<_> = schema.vectors().collect();
         let (field, params) = match (&self.field, &fields[..]) {
             (None, [only]) => *only,
             (Some(name), _) if fields.iter().any(|(field, _)| field == name) => {
@@ -119,7 +120,8 @@ fn parsed<T: DeserializeOwned>(option: &str, given: &str) -> Result<T, Failure> 
 
 /// Any of the words in any text field that the schema names.
 fn any_text(table: &Table, words: &str) -> Result<Query, Failure> {
-    let texts = table.schema().fields.iter().filter(|(_, kind)| matches!(kind, FieldKind::Text { .. }));
+    let schema = table.schema();
+    let texts = schema.fields.iter().filter(|(_, kind)| matches!(kind, FieldKind::Text { .. }));
     let of = |(name, _): (&String, _)| Query::Match {
         field: name.clone(),
         text: words.to_owned(),

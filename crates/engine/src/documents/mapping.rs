@@ -2,13 +2,15 @@
 //!
 //! Each named field is a field of tantivy's. What the schema does not name, and objects, go into two fields of JSON, by
 //! whole values (`_raw`) and by words (`_text`), and are found by their paths. `_id` holds the document's id, `_fields` the names of the
-//! fields that it has; `_source` the document, without its vectors, which lie with the indexes.
+//! fields that it has; `_source` the document, without its vectors, which lie with the indexes, and then those vectors that
+//! the indexes do not keep as they came (`given.rs`).
 
 use super::schema::{Analyzer, Dynamic, FieldKind, Schema, SchemaError, VectorField};
 use super::value;
 use lanewise_index::{Dtype, OwnedVectors, Params};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tantivy::TantivyDocument;
 use tantivy::schema::{
     DateOptions, DateTimePrecision, FAST, Field, INDEXED, IndexRecordOption, JsonObjectOptions, OwnedValue,
@@ -27,7 +29,7 @@ const DEPTH_MAX: usize = 64;
 /// A schema made ready.
 #[derive(Clone, Debug)]
 pub struct Mapping {
-    pub(super) schema: Schema,
+    pub(super) schema: Arc<Schema>,
     pub(super) fields: BTreeMap<String, Field>,
     pub(super) tantivy: tantivy::schema::Schema,
     pub(super) raw: Field,
@@ -36,7 +38,7 @@ pub struct Mapping {
     pub(super) id: Field,
     pub(super) source: Field,
     /// Vector fields by name, in the order of [`Schema::vectors`].
-    vectors: Vec<String>,
+    pub(super) vectors: Vec<String>,
 }
 
 /// Why a document is refused.
@@ -61,6 +63,8 @@ pub enum DocumentError {
     Twice { field: String },
     #[error("field {field:?}: the schema names no such vector field")]
     NoVector { field: String },
+    #[error("field {field:?}: it holds one vector, and here it lies in an array of objects")]
+    InArray { field: String },
 }
 
 /// A document that was checked, as it is searched.
@@ -71,6 +75,8 @@ pub struct Parsed {
     pub vectors: Vec<Option<OwnedVectors>>,
     /// The document without its vectors, as JSON.
     pub source: Vec<u8>,
+    /// Bytes of the vectors that are kept with it as they came.
+    pub(crate) given: usize,
 }
 
 /// JSON fields by whole values, or by words.
@@ -94,7 +100,7 @@ impl Mapping {
         let id = builder.add_text_field("_id", STRING);
         let source = builder.add_bytes_field("_source", STORED);
         let mut fields = BTreeMap::new();
-        for (name, kind) in &schema.fields {
+        for (name, kind) in schema.ordered() {
             let field = match kind {
                 FieldKind::Vector(_) | FieldKind::Object => continue,
                 FieldKind::Keyword => builder.add_text_field(name, STRING | FAST),
@@ -115,11 +121,12 @@ impl Mapping {
             fields.insert(name.clone(), field);
         }
         let vectors = schema.vectors().map(|(name, _)| name.to_owned()).collect();
+        let schema = Arc::new(schema);
         Ok(Mapping { schema, fields, tantivy: builder.build(), raw, text, names, id, source, vectors })
     }
 
     /// What it was made of.
-    pub fn schema(&self) -> &Schema {
+    pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
@@ -142,12 +149,36 @@ impl Mapping {
         document: &Map<String, Value>,
         beside: Vec<(String, OwnedVectors)>,
     ) -> Result<Parsed, DocumentError> {
+        self.parse_as(id, document, beside, false)
+    }
+
+    /// As [`parse`](Self::parse), of a document that was taken before, perhaps when the schema named fewer fields: what does
+    /// not suit those that came later is kept, and not found.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), of the vectors beside it.
+    pub(crate) fn parse_again(
+        &self,
+        id: &str,
+        document: &Map<String, Value>,
+        beside: Vec<(String, OwnedVectors)>,
+    ) -> Result<Parsed, DocumentError> {
+        self.parse_as(id, document, beside, true)
+    }
+
+    fn parse_as(
+        &self,
+        id: &str,
+        document: &Map<String, Value>,
+        beside: Vec<(String, OwnedVectors)>,
+        again: bool,
+    ) -> Result<Parsed, DocumentError> {
         if let Some((field, _)) = document.iter().find(|(_, value)| is_deeper(value, DEPTH_MAX - 1)) {
             return Err(DocumentError::Depth { field: field.clone() });
         }
         let vectors = vec![None; self.vectors.len()];
-        let mut walk =
-            Walk { mapping: self, document: TantivyDocument::default(), names: BTreeSet::new(), vectors };
+        let tantivy = TantivyDocument::default();
+        let mut walk = Walk { mapping: self, again, document: tantivy, names: BTreeSet::new(), vectors };
         let (mut source, mut dynamic) = (Map::new(), Map::new());
         walk.object("", document, &mut source, &mut dynamic)?;
         for (field, vector) in beside {
@@ -180,10 +211,14 @@ impl Mapping {
         let mut source = serde_json::to_vec(&source).expect("a map of strings to JSON is JSON");
         document.add_text(self.id, id);
         document.add_bytes(self.source, &source);
+        let given = self.given(&vectors);
+        if !given.is_empty() {
+            document.add_bytes(self.source, &given);
+        }
         // Heads hold many: without the room that they grew into.
         document.shrink_to_fit();
         source.shrink_to_fit();
-        Ok(Parsed { document, vectors, source })
+        Ok(Parsed { document, vectors, source, given: given.len() })
     }
 }
 
@@ -214,6 +249,8 @@ fn numbers(params: &Params) -> usize {
 /// A document on its way.
 struct Walk<'a> {
     mapping: &'a Mapping,
+    /// Whether it was taken before.
+    again: bool,
     document: TantivyDocument,
     /// Fields that it has.
     names: BTreeSet<String>,
@@ -232,32 +269,47 @@ impl Walk<'_> {
     ) -> Result<(), DocumentError> {
         for (key, value) in object {
             let name = format!("{path}{key}");
-            let Schema { fields, dynamic: how } = &self.mapping.schema;
+            let Schema { fields, dynamic: how, .. } = &*self.mapping.schema;
             match (fields.get(&name), value) {
-                (Some(FieldKind::Vector(VectorField(params))), value) => {
+                (Some(FieldKind::Vector(VectorField(params))), Value::Array(_)) if !self.again => {
                     self.vector(&name, params, value)?;
                     continue;
+                }
+                // Vectors that were taken before come beside the document.
+                (Some(FieldKind::Vector(_)), _) if self.again || value.is_null() => {}
+                (Some(FieldKind::Vector(VectorField(params))), value) => {
+                    return Err(wrong(&name, of(params.dtype), value));
                 }
                 (Some(FieldKind::Object), value) => {
                     if !matches!(value, Value::Object(_) | Value::Null)
                         && !value.as_array().is_some_and(|all| all.iter().all(Value::is_object))
+                        && !self.again
                     {
                         return Err(wrong(&name, "an object", value));
                     }
                     self.name_all(&name, value);
                     dynamic.insert(key.clone(), value::without_negative_zero(value));
                 }
-                (Some(kind), value) => self.typed(&name, kind, value)?,
+                (Some(kind), value) => self.leaf(&name, kind, value)?,
                 (None, Value::Object(inner)) if self.leads_on(&name) => {
-                    let (mut kept, mut unnamed) = (Map::new(), Map::new());
-                    self.object(&format!("{name}."), inner, &mut kept, &mut unnamed)?;
+                    let (kept, unnamed) = self.inner(&name, inner)?;
                     source.insert(key.clone(), Value::Object(kept));
                     if !unnamed.is_empty() {
                         dynamic.insert(key.clone(), Value::Object(unnamed));
                     }
                     continue;
                 }
-                (None, _) if *how == Dynamic::Strict => return Err(DocumentError::Unknown { field: name }),
+                (None, Value::Array(all)) if self.leads_on(&name) && all.iter().any(Value::is_object) => {
+                    let (all, unnamed) = self.objects(&name, all)?;
+                    source.insert(key.clone(), Value::Array(all));
+                    if !unnamed.is_empty() {
+                        dynamic.insert(key.clone(), Value::Array(unnamed));
+                    }
+                    continue;
+                }
+                (None, _) if *how == Dynamic::Strict && !self.again => {
+                    return Err(DocumentError::Unknown { field: name });
+                }
                 (None, _) if *how == Dynamic::False => {}
                 (None, value) => {
                     self.name_all(&name, value);
@@ -267,6 +319,82 @@ impl Walk<'_> {
             source.insert(key.clone(), value.clone());
         }
         Ok(())
+    }
+
+    /// An object's fields: what of it is kept, and what of that the schema does not name.
+    fn inner(
+        &mut self,
+        name: &str,
+        object: &Map<String, Value>,
+    ) -> Result<(Map<String, Value>, Map<String, Value>), DocumentError> {
+        let (mut kept, mut unnamed) = (Map::new(), Map::new());
+        self.object(&format!("{name}."), object, &mut kept, &mut unnamed)?;
+        Ok((kept, unnamed))
+    }
+
+    /// The same of several objects, whose values are together those of the fields.
+    fn objects(&mut self, name: &str, all: &[Value]) -> Result<(Vec<Value>, Vec<Value>), DocumentError> {
+        let (mut kept, mut unnamed) = (Vec::new(), Vec::new());
+        let before: Vec<bool> = self.vectors.iter().map(Option::is_some).collect();
+        for value in all {
+            let Value::Object(object) = value else {
+                kept.push(value.clone());
+                continue;
+            };
+            let (source, dynamic) = self.inner(name, object)?;
+            kept.push(Value::Object(source));
+            if !dynamic.is_empty() {
+                unnamed.push(Value::Object(dynamic));
+            }
+        }
+        let is_new = |(now, before): (&Option<_>, &bool)| now.is_some() != *before;
+        if let Some(number) = self.vectors.iter().zip(&before).position(is_new) {
+            return Err(DocumentError::InArray { field: self.mapping.vectors[number].clone() });
+        }
+        Ok((kept, unnamed))
+    }
+
+    /// A value of a field, and of those that take the values of it.
+    fn leaf(&mut self, name: &str, kind: &FieldKind, value: &Value) -> Result<(), DocumentError> {
+        self.ruled(name, kind, value)?;
+        let schema = &self.mapping.schema;
+        let inside = format!("{name}.");
+        for (inner, kind) in schema.fields.range(inside.clone()..).take_while(|(n, _)| n.starts_with(&inside))
+        {
+            self.ruled(inner, kind, value)?;
+        }
+        for to in schema.rules.get(name).into_iter().flat_map(|rules| &rules.copy_to) {
+            self.leaf(to, &schema.fields[to], value)?;
+        }
+        Ok(())
+    }
+
+    /// A value as the field's rules say.
+    fn ruled(&mut self, name: &str, kind: &FieldKind, value: &Value) -> Result<(), DocumentError> {
+        if let Value::Array(all) = value {
+            return all.iter().try_for_each(|value| self.ruled(name, kind, value));
+        }
+        let schema = &self.mapping.schema;
+        let Some(rules) = schema.rules.get(name) else { return self.typed(name, kind, value) };
+        let (mut value, cut) = (value, value.as_f64().map(|float| Value::from(float.trunc())));
+        if let (Value::Null, Some(instead)) = (value, &rules.null_value) {
+            value = instead;
+        }
+        if let (Some(most), Value::String(text)) = (rules.ignore_above, value)
+            && text.encode_utf16().count() > most
+        {
+            return Ok(());
+        }
+        if let (FieldKind::Integer, Some(cut)) = (kind, &cut)
+            && rules.coerce
+            && value::integer(value).is_none()
+        {
+            value = cut;
+        }
+        match self.typed(name, kind, value) {
+            Err(_) if rules.ignore_malformed => Ok(()),
+            done => done,
+        }
     }
 
     /// Whether the schema names fields inside of this one.
@@ -297,6 +425,13 @@ impl Walk<'_> {
     }
 
     fn typed(&mut self, name: &str, kind: &FieldKind, value: &Value) -> Result<(), DocumentError> {
+        match self.value(name, kind, value) {
+            Err(_) if self.again => Ok(()),
+            done => done,
+        }
+    }
+
+    fn value(&mut self, name: &str, kind: &FieldKind, value: &Value) -> Result<(), DocumentError> {
         if let Value::Array(all) = value {
             return all.iter().try_for_each(|value| self.typed(name, kind, value));
         }
@@ -340,9 +475,6 @@ impl Walk<'_> {
     }
 
     fn vector(&mut self, name: &str, params: &Params, value: &Value) -> Result<(), DocumentError> {
-        if value.is_null() {
-            return Ok(());
-        }
         let Value::Array(all) = value else { return Err(wrong(name, of(params.dtype), value)) };
         if all.len() != numbers(params) {
             let (field, expected) = (name.to_owned(), numbers(params));

@@ -4,6 +4,8 @@
 //! and [`Query`]s into tantivy's. A [`Run`] holds the documents of consecutive rows, immutably.
 
 mod aggregations;
+pub(crate) mod given;
+mod grown;
 mod mapping;
 mod order;
 mod query;
@@ -20,5 +22,6 @@ pub use mapping::{DocumentError, Mapping, Parsed};
 pub use order::{Cell, Columns, Number, Order, OrderError, Position, Sort, SortBy};
 pub use query::{Compiled, Operator, Query, QueryError, Range};
 pub use run::{Run, RunError, RunWriter, Weighed};
-pub use schema::{Analyzer, Dynamic, FieldKind, Schema, SchemaError, VectorField};
+pub use schema::{Analyzer, Dynamic, FieldKind, Rules, Schema, SchemaError, VectorField};
 pub use sources::Sources;
+pub use value::is_date;

@@ -2,6 +2,7 @@
 //!
 //! Rows that are deleted later are passed over by whoever reads; a row without a document is empty.
 
+use super::grown::Grown;
 use super::mapping::{Mapping, Parsed};
 use super::query::Compiled;
 use tantivy::directory::{Directory, OwnedBytes};
@@ -34,19 +35,22 @@ fn settings() -> IndexSettings {
 }
 
 /// Writes a run row by row.
-pub struct RunWriter<'a> {
-    mapping: &'a Mapping,
+pub struct RunWriter {
+    source: Field,
     writer: SingleSegmentIndexWriter,
 }
 
-impl<'a> RunWriter<'a> {
+impl RunWriter {
     /// Into `directory`.
     ///
     /// # Errors
     /// If it cannot be written; so for the others.
-    pub fn new(mapping: &'a Mapping, directory: Box<dyn Directory>) -> Result<RunWriter<'a>, RunError> {
+    pub fn new(mapping: &Mapping, directory: Box<dyn Directory>) -> Result<RunWriter, RunError> {
         let builder = Index::builder().schema(mapping.tantivy.clone()).settings(settings());
-        Ok(RunWriter { mapping, writer: builder.single_segment_index_writer(directory, BUDGET_BYTES)? })
+        Ok(RunWriter {
+            source: mapping.source,
+            writer: builder.single_segment_index_writer(directory, BUDGET_BYTES)?,
+        })
     }
 
     fn push(&mut self, document: Option<TantivyDocument>) -> Result<(), RunError> {
@@ -60,7 +64,7 @@ impl<'a> RunWriter<'a> {
 
     /// The run.
     pub fn finish(self) -> Result<Run, RunError> {
-        Run::of(self.mapping, self.writer.finalize()?)
+        Run::of(self.source, self.writer.finalize()?)
     }
 }
 
@@ -70,6 +74,8 @@ pub struct Run {
     searcher: Searcher,
     source: Field,
     store: std::sync::Arc<StoreReader>,
+    /// Its files, if they are of fewer fields.
+    grown: Option<Grown>,
 }
 
 impl Run {
@@ -103,7 +109,8 @@ impl Run {
         }
         let (mut segments, mut alive) = (Vec::new(), Vec::new());
         for (run, rows) in runs.iter().filter(|(_, rows)| !rows.is_empty()) {
-            segments.extend(run.searcher.index().searchable_segments()?);
+            let filled = run.grown.as_ref().map(|grown| grown.for_merging(run.segment())).transpose()?;
+            segments.extend(filled.as_ref().unwrap_or(run.searcher.index()).searchable_segments()?);
             let mut bits = BitSet::with_max_value(run.rows());
             for &row in *rows {
                 bits.insert(row);
@@ -112,22 +119,22 @@ impl Run {
             write_alive_bitset(&bits, &mut bytes).map_err(TantivyError::from)?;
             alive.push(Some(AliveBitSet::open(OwnedBytes::new(bytes))));
         }
-        Run::of(mapping, merge_filtered_segments(&segments, settings(), alive, directory)?)
+        Run::of(mapping.source, merge_filtered_segments(&segments, settings(), alive, directory)?)
     }
 
-    /// Opens what [`write`](Self::write) wrote.
+    /// Opens what [`write`](Self::write) wrote, perhaps when the schema named fewer fields.
     ///
     /// # Errors
     /// If it is not there, or not what the mapping says.
     pub fn open(mapping: &Mapping, directory: Box<dyn Directory>) -> Result<Run, RunError> {
-        let index = Index::open(directory)?;
-        if index.schema() != mapping.tantivy {
-            return Err(TantivyError::SchemaError("the files' schema is not the table's".to_owned()).into());
-        }
-        Run::of(mapping, index)
+        let Some(grown) = Grown::new(mapping, &*directory)? else {
+            return Run::of(mapping.source, Index::open(directory)?);
+        };
+        let run = Run::of(mapping.source, Index::open(grown.clone())?)?;
+        Ok(Run { grown: Some(grown), ..run })
     }
 
-    fn of(mapping: &Mapping, index: Index) -> Result<Run, RunError> {
+    fn of(source: Field, index: Index) -> Result<Run, RunError> {
         let reader: IndexReader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let searcher = reader.searcher();
         if searcher.segment_readers().len() != 1 {
@@ -135,7 +142,12 @@ impl Run {
             return Err(TantivyError::SchemaError(what).into());
         }
         let store = searcher.segment_reader(0).get_store_reader(SOURCE_BLOCKS).map_err(TantivyError::from)?;
-        Ok(Run { searcher, source: mapping.source, store: store.into() })
+        Ok(Run { searcher, source, store: store.into(), grown: None })
+    }
+
+    /// Whether it has the fields of `mapping`.
+    pub(crate) fn is_of(&self, mapping: &Mapping) -> bool {
+        *self.searcher.schema() == mapping.tantivy
     }
 
     /// Number of rows.
@@ -153,6 +165,14 @@ impl Run {
     /// If it cannot be read.
     pub fn source(&self, row: u32) -> Result<Vec<u8>, RunError> {
         source_of(&self.store, self.source, row)
+    }
+
+    /// What is kept of the vectors in `row` as they came, see `given.rs`; empty if nothing is.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn given(&self, row: u32) -> Result<Vec<u8>, RunError> {
+        Ok(nth_source(&self.store.get(row)?, self.source, 1))
     }
 
     /// Gives `each` the ids of all rows that have one, with their rows, by id.
@@ -241,9 +261,20 @@ impl Run {
 
 /// The document in `row` of a store.
 pub(super) fn source_of(store: &StoreReader, source: Field, row: u32) -> Result<Vec<u8>, RunError> {
-    let document: TantivyDocument = store.get(row)?;
-    let bytes = document.get_first(source).and_then(|value| value.as_bytes().map(<[u8]>::to_vec));
-    Ok(bytes.unwrap_or_default())
+    Ok(nth_source(&store.get(row)?, source, 0))
+}
+
+/// A value of `_source`, empty if there is none: the document, then vectors.
+fn nth_source(document: &TantivyDocument, source: Field, n: usize) -> Vec<u8> {
+    let value = document.get_all(source).nth(n);
+    value.and_then(|value| value.as_bytes().map(<[u8]>::to_vec)).unwrap_or_default()
+}
+
+impl Mapping {
+    /// As [`Run::given`], of a document that is in no run.
+    pub(crate) fn given_of(&self, parsed: &Parsed) -> Vec<u8> {
+        nth_source(&parsed.document, self.source, 1)
+    }
 }
 
 impl std::fmt::Debug for Run {

@@ -3,7 +3,8 @@
 
 use lanewise_index::{Code, CreateError, Dtype, Index, Kind, Metric, Params};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::collections::BTreeMap;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most fields of a table.
 const FIELDS_MAX: usize = 1000;
@@ -17,8 +18,44 @@ pub struct Schema {
     /// What becomes of fields that are not named here.
     #[serde(default)]
     pub dynamic: Dynamic,
-    /// The fields, by name.
+    /// The fields, by name. One whose name lies inside that of another, no object and no vector (`title.keyword` in `title`),
+    /// takes the values of that one.
     pub fields: BTreeMap<String, FieldKind>,
+    /// How fields take values, where it is not the usual way.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rules: BTreeMap<String, Rules>,
+    /// The fields that came after the table was made, in that order: files number fields by it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub later: Vec<String>,
+}
+
+/// How a field takes values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rules {
+    /// Of a vector: it is given back as it came, where the index keeps it normalised, or in 16 bits. Takes four bytes for
+    /// each number on disk.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub exact: bool,
+    /// A longer string (UTF-16 units) is kept, and not found.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub ignore_above: Option<usize>,
+    /// What is found where the document says `null`.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub null_value: Option<Value>,
+    /// Of a whole number: one with a fraction is taken without it.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub coerce: bool,
+    /// A value that is none of the field's is kept, and not found.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub ignore_malformed: bool,
+    /// Fields that take the values too.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub copy_to: Vec<String>,
+}
+
+fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What becomes of a document's fields that the schema does not name.
@@ -203,6 +240,12 @@ pub enum SchemaError {
     Inside { name: String, inside: String },
     #[error("field {name:?}: {error}")]
     Vector { name: String, error: CreateError },
+    #[error("field {name:?}: there are rules for it, and it is not there, or not of a kind that they fit")]
+    Rules { name: String },
+    #[error("field {name:?} came later, or not: name each field that did once")]
+    Later { name: String },
+    #[error("field {name:?} cannot become another: make a table with it, and put the documents again")]
+    Differs { name: String },
 }
 
 impl Schema {
@@ -221,22 +264,101 @@ impl Schema {
                 return Err(SchemaError::Name { name: name.clone() });
             }
             let mut above = name.match_indices('.').map(|(at, _)| &name[..at]);
-            if let Some(outer) = above.find(|outer| self.fields.contains_key(*outer)) {
+            let holds = |outer: &&str| match self.fields.get(*outer) {
+                None => false,
+                // A field of several kinds.
+                Some(whole) => !whole.is_value() || !kind.is_value(),
+            };
+            if let Some(outer) = above.find(holds) {
                 return Err(SchemaError::Inside { name: outer.to_owned(), inside: name.clone() });
             }
             if let FieldKind::Vector(VectorField(params)) = kind {
                 Index::new(*params).map_err(|error| SchemaError::Vector { name: name.clone(), error })?;
             }
         }
+        self.check_rules()?;
+        let mut seen = BTreeSet::new();
+        let odd = self.later.iter().find(|name| !self.fields.contains_key(*name) || !seen.insert(*name));
+        odd.map_or(Ok(()), |name| Err(SchemaError::Later { name: name.clone() }))
+    }
+
+    fn check_rules(&self) -> Result<(), SchemaError> {
+        for (name, rules) in &self.rules {
+            let is_value = |name: &String| self.fields.get(name).is_some_and(FieldKind::is_value);
+            let fits = match self.fields.get(name) {
+                Some(FieldKind::Vector(_)) => *rules == Rules { exact: rules.exact, ..Rules::default() },
+                Some(FieldKind::Object) | None => false,
+                // What copies lead to is not copied again.
+                Some(_) => {
+                    let led = |to: &String| {
+                        is_value(to) && self.rules.get(to).is_none_or(|rules| rules.copy_to.is_empty())
+                    };
+                    !rules.exact && rules.copy_to.iter().all(led)
+                }
+            };
+            if !fits {
+                return Err(SchemaError::Rules { name: name.clone() });
+            }
+        }
         Ok(())
     }
 
-    /// The vector fields, by name.
+    /// The fields in the order in which files number them: by name, then those that came later.
+    pub(super) fn ordered(&self) -> impl Iterator<Item = (&String, &FieldKind)> {
+        let first = self.fields.iter().filter(|(name, _)| !self.later.contains(name));
+        first.chain(self.later.iter().filter_map(|name| self.fields.get_key_value(name)))
+    }
+
+    /// The vector fields, by name, then those that came later.
     pub fn vectors(&self) -> impl Iterator<Item = (&str, &Params)> {
-        self.fields.iter().filter_map(|(name, kind)| match kind {
+        self.ordered().filter_map(|(name, kind)| match kind {
             FieldKind::Vector(VectorField(params)) => Some((name.as_str(), params)),
             _ => None,
         })
+    }
+
+    /// This schema with the fields of `more` that are not there yet, and its rules. What becomes of others stays.
+    ///
+    /// Whether a vector is given back as it came stays as it is for fields that are there.
+    ///
+    /// # Errors
+    /// If a field is there and of another kind, or the sum cannot be.
+    pub fn with(&self, more: &Schema) -> Result<Schema, SchemaError> {
+        let mut sum = self.clone();
+        for (name, kind) in more.ordered() {
+            let differs = || SchemaError::Differs { name: name.clone() };
+            let rules = more.rules.get(name);
+            match self.fields.get(name) {
+                Some(now) if now != kind => return Err(differs()),
+                Some(FieldKind::Vector(_)) => continue,
+                Some(_) => {}
+                None => {
+                    sum.fields.insert(name.clone(), kind.clone());
+                    sum.later.push(name.clone());
+                }
+            }
+            match rules {
+                Some(rules) => drop(sum.rules.insert(name.clone(), rules.clone())),
+                None => drop(sum.rules.remove(name)),
+            }
+        }
+        sum.check()?;
+        Ok(sum)
+    }
+
+    /// The version of tables and snapshots whose program can read it.
+    pub(crate) fn version(&self) -> u32 {
+        let of_several =
+            |name: &String| name.match_indices('.').any(|(at, _)| self.fields.contains_key(&name[..at]));
+        let is_new = !self.rules.is_empty() || !self.later.is_empty() || self.fields.keys().any(of_several);
+        if is_new { 2 } else { 1 }
+    }
+}
+
+impl FieldKind {
+    /// Whether it is neither a vector nor an object.
+    pub(super) fn is_value(&self) -> bool {
+        !matches!(self, FieldKind::Vector(_) | FieldKind::Object)
     }
 }
 
@@ -266,6 +388,10 @@ mod tests {
             Err(error) => error.to_string(),
         };
         for (fields, says) in [
+            (
+                r#""t": {"type": "text"}, "t.v": {"type": "vector", "dim": 2}"#,
+                "field \"t\" and field \"t.v\"",
+            ),
             (r#""_id": {"type": "keyword"}"#, "field \"_id\": a name has"),
             (r#""a..b": {"type": "keyword"}"#, "field \"a..b\": a name has"),
             (r#""a": {"type": "object"}, "a.b": {"type": "float"}"#, "field \"a\" and field \"a.b\""),
@@ -277,5 +403,38 @@ mod tests {
             let said = wrong(&format!("{{\"fields\": {{{fields}}}}}"));
             assert!(said.contains(says), "{said}");
         }
+    }
+
+    #[test]
+    fn a_schema_grows_at_its_end_and_never_changes() {
+        let of = |text: &str| serde_json::from_str::<Schema>(text).unwrap();
+        let first = of(r#"{"fields": {"m": {"type": "vector", "dim": 2}, "t": {"type": "text"}}}"#);
+        assert_eq!(first.version(), 1);
+        let more = of(
+            r#"{"fields": {"a": {"type": "vector", "dim": 3}, "t.k": {"type": "keyword"}, "t": {"type": "text"}},
+                "rules": {"t.k": {"ignore_above": 4}}}"#,
+        );
+        let sum = first.with(&more).unwrap();
+        assert_eq!(sum.vectors().map(|(name, _)| name).collect::<Vec<_>>(), ["m", "a"]);
+        assert_eq!((sum.version(), &sum.later[..]), (2, &["a".to_owned(), "t.k".to_owned()][..]));
+        assert_eq!(sum.with(&more).unwrap(), sum);
+        assert_eq!(of(&serde_json::to_string(&sum).unwrap()), sum);
+        for (other, says) in [
+            (r#"{"fields": {"t": {"type": "keyword"}}}"#, "\"t\" cannot become another"),
+            (r#"{"fields": {"m": {"type": "vector", "dim": 3}}}"#, "\"m\" cannot become another"),
+            (r#"{"fields": {"t.k.x": {"type": "object"}}}"#, "both a field and an object's path"),
+            (
+                r#"{"fields": {"x": {"type": "text"}}, "rules": {"x": {"exact": true}}}"#,
+                "\"x\": there are rules",
+            ),
+            (
+                r#"{"fields": {"x": {"type": "text"}}, "rules": {"x": {"copy_to": ["y"]}}}"#,
+                "\"x\": there are rules",
+            ),
+        ] {
+            let said = sum.with(&of(other)).unwrap_err().to_string();
+            assert!(said.contains(says), "{said}");
+        }
+        assert!(Schema { later: vec!["no".to_owned()], ..first }.check().is_err());
     }
 }

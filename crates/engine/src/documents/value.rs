@@ -67,6 +67,11 @@ pub(super) fn date(value: &Value) -> Option<DateTime> {
     }
 }
 
+/// Whether a string is a time by ISO 8601.
+pub fn is_date(text: &str) -> bool {
+    text.parse::<f64>().is_err() && date(&Value::String(text.to_owned())).is_some()
+}
+
 /// Within what 64 bits of nanoseconds hold: 1677 to 2262.
 fn millis(millis: i64) -> Option<DateTime> {
     const MAX: i64 = i64::MAX / 1_000_000;

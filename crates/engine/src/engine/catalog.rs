@@ -5,7 +5,6 @@
 //! removed at the next start. Files: `lock`, `tables/<name>/`.
 
 use super::name;
-use crate::table::OpenError;
 use lanewise_storage::{Held, Kind, Storage, Sub};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,9 +25,9 @@ pub(super) struct Catalog {
 }
 
 /// Why a table was not made.
-pub(super) enum NotMade {
+pub(super) enum NotMade<E> {
     /// The table itself.
-    Table(OpenError),
+    Table(E),
     /// Its folder.
     Folder(io::Error),
 }
@@ -69,11 +68,11 @@ impl Catalog {
     }
 
     /// Makes a table in a folder of its own, which gets its name when the table is whole, durably.
-    pub(super) fn create<T>(
+    pub(super) fn create<T, E>(
         &self,
         name: &str,
-        make: impl FnOnce(Arc<Sub>) -> Result<T, OpenError>,
-    ) -> Result<(T, Arc<Sub>), NotMade> {
+        make: impl FnOnce(Arc<Sub>) -> Result<T, E>,
+    ) -> Result<(T, Arc<Sub>), NotMade<E>> {
         let passing =
             self.passing(CREATING, |path| self.storage.create_dir(path)).map_err(NotMade::Folder)?;
         let files = Arc::new(Sub::new(self.storage.clone(), &passing).map_err(NotMade::Folder)?);

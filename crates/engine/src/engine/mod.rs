@@ -12,7 +12,9 @@ mod slot;
 
 use crate::Admission;
 use crate::documents::Schema;
-use crate::table::{Effort, OpenError, Resources, Table, Upkeep, Watched};
+use crate::table::{
+    Effort, OpenError, Progress, Repository, Resources, SnapshotError, Table, Upkeep, Watched,
+};
 use arc_swap::ArcSwap;
 use catalog::{Catalog, NotMade};
 use lanewise_storage::{Disk, Storage, Sub};
@@ -115,6 +117,20 @@ pub enum EngineError {
     Damaged { name: String, why: Arc<str> },
 }
 
+/// Why a snapshot was not restored.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum RestoreError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+}
+
+fn open_failed(name: &str, error: OpenError) -> EngineError {
+    EngineError::Open { name: name.to_owned(), error: Box::new(error) }
+}
+
 impl Engine {
     /// Opens the tables below `storage`'s root; a folder without any becomes an engine's. None is opened yet. Starts
     /// the threads that look after open tables.
@@ -163,8 +179,37 @@ impl Engine {
     /// # Errors
     /// If the name is none for a table or taken, the schema is wrong, or the system fails.
     pub fn create(&self, name: &str, schema: Schema) -> Result<Arc<Watched>, EngineError> {
+        let create = |files: Arc<Sub>| Table::create(files, schema, self.resources.clone());
+        self.make(name, |files| create(files).map_err(|error| open_failed(name, error)))
+    }
+
+    /// Makes a table of a snapshot, as [`Repository::restore`] does: when it returns, the table is on disk, as a whole; a
+    /// crash before that leaves nothing. Whoever asks for it meanwhile waits.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), and as [`Repository::restore`]: there is no such table then.
+    pub fn restore(
+        &self,
+        name: &str,
+        repository: &Repository,
+        snapshot: &str,
+        progress: Progress<'_>,
+    ) -> Result<Arc<Watched>, RestoreError> {
+        self.make(name, |files| {
+            repository.restore(snapshot, &*files, progress)?;
+            let opened = Table::open(files, self.resources.clone());
+            Ok(opened.map_err(|error| open_failed(name, error))?)
+        })
+    }
+
+    /// Makes a table in a folder that is empty.
+    fn make<E: From<EngineError>>(
+        &self,
+        name: &str,
+        make: impl FnOnce(Arc<Sub>) -> Result<Table, E>,
+    ) -> Result<Arc<Watched>, E> {
         if let Some(what) = wrong_name(name) {
-            return Err(EngineError::Name { name: name.to_owned(), what });
+            return Err(EngineError::Name { name: name.to_owned(), what }.into());
         }
         // Whoever asks for the table meanwhile waits until it is there, or not.
         let slot = Arc::new(Slot::new(Stage::Gone));
@@ -172,10 +217,9 @@ impl Engine {
         // The name is free, too, if somebody has removed the folder by hand.
         let enlisted = self.enlist(name, &slot) || (self.strike_if_gone(name) && self.enlist(name, &slot));
         if !enlisted {
-            return Err(EngineError::Exists { name: name.to_owned() });
+            return Err(EngineError::Exists { name: name.to_owned() }.into());
         }
-        let made = self.catalog.create(name, |files| Table::create(files, schema, self.resources.clone()));
-        match made {
+        match self.catalog.create(name, make) {
             Ok((table, files)) => {
                 let table = Arc::new(self.upkeep.watch(table));
                 self.keep(&slot, &mut stage, files, &table);
@@ -186,11 +230,9 @@ impl Engine {
             Err(error) => {
                 self.strike(name, &slot);
                 Err(match error {
-                    NotMade::Table(error) => {
-                        EngineError::Open { name: name.to_owned(), error: Box::new(error) }
-                    }
+                    NotMade::Table(error) => error,
                     NotMade::Folder(error) => {
-                        EngineError::Io { what: "the table's folder was not made", error }
+                        EngineError::Io { what: "the table's folder was not made", error }.into()
                     }
                 })
             }
@@ -281,7 +323,7 @@ impl Engine {
         again: bool,
         proceed: &dyn Fn() -> ControlFlow<()>,
     ) -> Result<Arc<Watched>, EngineError> {
-        let failed = |error| EngineError::Open { name: name.to_owned(), error: Box::new(error) };
+        let failed = |error| open_failed(name, error);
         let mut stage = slot.stage_while(proceed).ok_or_else(|| failed(OpenError::Stopped))?;
         match &*stage {
             Stage::Gone => return Err(EngineError::Missing { name: name.to_owned() }),

@@ -1,8 +1,8 @@
-//! Reading documents back, with their vectors as they are stored.
+//! Reading documents back, with their vectors: as they came where the schema keeps them so, else as they are stored.
 
 use super::table::{Document, Table};
 use super::view::{At, View};
-use crate::documents::{Mapping, RunError};
+use crate::documents::{RunError, given};
 use lanewise_index::{GetError, OwnedVectors};
 use std::collections::BTreeMap;
 
@@ -23,8 +23,9 @@ pub enum FetchError {
 pub struct Fetched {
     /// The document.
     pub document: Document,
-    /// By field, in the order in which they were asked for; `None` where it has none. As
-    /// [`Reader::vectors`](lanewise_index::Reader::vectors) gives them: one of `dim` numbers, bits packed.
+    /// By field, in the order in which they were asked for; `None` where it has none. One of `dim` numbers, bits packed: as
+    /// it came where the schema's rules say `exact`, else as
+    /// [`Reader::vectors`](lanewise_index::Reader::vectors) gives it.
     pub vectors: Vec<Option<OwnedVectors>>,
 }
 
@@ -37,7 +38,7 @@ impl Table {
         let view = self.view();
         let found: Vec<Option<At>> = ids.iter().map(|id| view.find(id)).collect();
         let there: Vec<At> = found.iter().flatten().copied().collect();
-        let columns = fields.iter().map(|field| view.vectors(&self.mapping, field, &there));
+        let columns = fields.iter().map(|field| view.vectors(field, &there));
         let mut columns =
             columns.map(|column| Ok(column?.into_iter())).collect::<Result<Vec<_>, FetchError>>()?;
         let fetch = |(id, at): (&&str, Option<At>)| {
@@ -57,24 +58,25 @@ impl View {
     }
 
     /// The vector of a field of each of these rows, which are alive.
-    pub(super) fn vectors(
-        &self,
-        mapping: &Mapping,
-        name: &str,
-        places: &[At],
-    ) -> Result<Vec<Option<OwnedVectors>>, FetchError> {
-        let known = mapping.vector(name);
+    pub(super) fn vectors(&self, name: &str, places: &[At]) -> Result<Vec<Option<OwnedVectors>>, FetchError> {
+        let known = self.mapping.vector(name);
         let (field, params) = known.ok_or_else(|| FetchError::Field { field: name.to_owned() })?;
         // Part by part: an index may have to look through all of its ids.
         let mut wanted: BTreeMap<usize, (Vec<usize>, Vec<i64>)> = BTreeMap::new();
+        let mut all = vec![None; places.len()];
+        let is_given = self.mapping.is_given(name);
         for (place, at) in places.iter().enumerate() {
-            if let Some(number) = self.parts[at.part].number_of(field, at.row) {
+            let part = &self.parts[at.part];
+            let Some(number) = part.number_of(field, at.row) else { continue };
+            if is_given {
+                all[place] = given::read(&part.given(&self.mapping, at.row)?, field);
+            }
+            if all[place].is_none() {
                 let (places, numbers) = wanted.entry(at.part).or_default();
                 places.push(place);
                 numbers.push(number);
             }
         }
-        let mut all = vec![None; places.len()];
         for (part, (places, numbers)) in wanted {
             let vectors = self.parts[part].reader(field).vectors(&numbers);
             let vectors = vectors.map_err(|error| FetchError::Vectors { field: name.to_owned(), error })?;

@@ -43,6 +43,13 @@ pub(super) struct Vectors {
     pub(super) rows: Appended<u32>,
 }
 
+impl Vectors {
+    pub(super) fn new(params: &Params) -> Result<Vectors, CreateError> {
+        let index = Arc::new(Index::new(Params { code: Code::None, ..*params })?);
+        Ok(Vectors { reader: index.reader(), index, rows: Appended::default() })
+    }
+}
+
 /// A head; a copy stays as it was.
 #[derive(Clone)]
 pub(super) struct Head {
@@ -51,6 +58,8 @@ pub(super) struct Head {
     pub(super) bytes: u64,
     /// Bytes of their ids and documents alone.
     pub(super) documents: u64,
+    /// Bytes of vectors that are kept with them as they came.
+    pub(super) given: usize,
     lookup: Lookup,
     /// By vector field.
     pub(super) vectors: Vec<Vectors>,
@@ -61,15 +70,13 @@ pub(super) struct Head {
 
 impl Head {
     pub(super) fn new(mapping: &Mapping) -> Result<Head, CreateError> {
-        let vectors = mapping.schema().vectors().map(|(_, params)| {
-            let index = Arc::new(Index::new(Params { code: Code::None, ..*params })?);
-            Ok(Vectors { reader: index.reader(), index, rows: Appended::default() })
-        });
+        let vectors = mapping.schema().vectors().map(|(_, params)| Vectors::new(params));
         let vectors = vectors.collect::<Result<Vec<_>, CreateError>>()?;
         Ok(Head {
             rows: Appended::default(),
             bytes: 0,
             documents: 0,
+            given: 0,
             lookup: Lookup::new(0),
             vectors,
             runs: Arc::default(),
@@ -81,6 +88,7 @@ impl Head {
     pub(super) fn push(&mut self, mut row: Row) -> u32 {
         self.bytes += op::bytes(&row.id, Some(&row.parsed)) as u64;
         self.documents += (row.id.len() + row.parsed.source.len()) as u64;
+        self.given += row.parsed.given;
         let Head { rows, lookup, vectors, .. } = self;
         let number = rows.len() as u32;
         for (vectors, given) in vectors.iter_mut().zip(&row.parsed.vectors) {
@@ -178,6 +186,11 @@ impl Head {
         let runs = Arc::new(runs);
         self.runs.current.store(runs.clone());
         Ok(Some(runs))
+    }
+
+    /// Has runs made anew, for when there are more fields.
+    pub(super) fn forget_runs(&mut self) {
+        self.runs = Arc::default();
     }
 
     /// Rows that were added since documents were last searched.

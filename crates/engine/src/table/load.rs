@@ -19,7 +19,7 @@ use super::segment::{self, Sealed, SegmentError, SegmentId};
 use super::table::Table;
 use super::view::{At, Body, Part};
 use super::write::{ID_BYTES_MAX, WriteError};
-use crate::documents::{DocumentError, Parsed, RunWriter};
+use crate::documents::{DocumentError, Mapping, Parsed, RunWriter};
 use crate::{Admitted, Purpose, Refusal};
 use lanewise_index::{AddError, CreateError, Executor, Index, OwnedVectors, Reader, Search, Vectors};
 use lanewise_storage::manifest::ReplaceError;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub struct Load<'a> {
     begun: Begun<'a>,
     folder: Folder,
-    documents: RunWriter<'a>,
+    documents: RunWriter,
     ids: Vec<String>,
     /// By vector field; with the row of each vector's number.
     indexes: Vec<(Index, Vec<u32>)>,
@@ -44,6 +44,8 @@ pub struct Load<'a> {
 /// A segment that is removed again unless it is finished.
 struct Begun<'a> {
     table: &'a Table,
+    /// As the load began.
+    mapping: Arc<Mapping>,
     segment: SegmentId,
     finished: bool,
 }
@@ -99,16 +101,15 @@ impl Table {
         let loaded = Loaded::default();
         let memory = self.resources.admission.admit(Purpose::Write, need::loaded(loaded, 0))?;
         let segment = self.new_segment();
-        let indexes =
-            self.mapping.schema().vectors().map(|(_, params)| Ok((Index::new(*params)?, Vec::new())));
+        let mapping = self.view().mapping.clone();
+        let indexes = mapping.schema().vectors().map(|(_, params)| Ok((Index::new(*params)?, Vec::new())));
         let indexes = indexes.collect::<Result<Vec<_>, CreateError>>()?;
         segment::remove(&*self.storage, segment)
             .map_err(|error| SegmentError::Io { path: segment::folder(segment), error })?;
         let folder = segment::begin(&self.storage, segment)?;
-        let documents =
-            RunWriter::new(&self.mapping, Box::new(folder.clone())).map_err(SegmentError::from)?;
+        let documents = RunWriter::new(&mapping, Box::new(folder.clone())).map_err(SegmentError::from)?;
         let ids = Vec::new();
-        let begun = Begun { table: self, segment, finished: false };
+        let begun = Begun { table: self, mapping, segment, finished: false };
         Ok(Load { begun, folder, documents, ids, indexes, broken: false, loaded, memory })
     }
 }
@@ -122,7 +123,7 @@ impl Load<'_> {
         let rows = self.loaded.rows + documents;
         self.ask(Loaded { rows, ..self.loaded }, &vec![documents; self.indexes.len()], 0, 1)?;
         self.ids.reserve(documents);
-        let schema = self.begun.table.mapping.schema();
+        let schema = self.begun.mapping.schema();
         for ((name, _), (index, _)) in schema.vectors().zip(&self.indexes) {
             index.reserve(documents).map_err(|error| LoadError::Add { field: name.to_owned(), error })?;
         }
@@ -144,7 +145,7 @@ impl Load<'_> {
         let bytes = ids.iter().map(String::len).chain(parsed.iter().map(|one| one.source.len()));
         let loaded =
             Loaded { rows: self.loaded.rows + ids.len(), bytes: self.loaded.bytes + bytes.sum::<usize>() };
-        let schema = self.begun.table.mapping.schema();
+        let schema = self.begun.mapping.schema();
         let counts = schema.vectors().enumerate().map(|(field, (name, _))| {
             let given = batch.vectors.iter().any(|(of, _)| *of == name);
             parsed.iter().filter(|one| given || one.vectors[field].is_some()).count()
@@ -153,7 +154,7 @@ impl Load<'_> {
         self.ask(loaded, &counts, need::batch(&parsed), effort.threads.workers())?;
         self.loaded = loaded;
         self.broken = true;
-        let schema = self.begun.table.mapping.schema();
+        let schema = self.begun.mapping.schema();
         for (field, ((name, _), (index, rows))) in schema.vectors().zip(&mut self.indexes).enumerate() {
             let given = batch.vectors.iter().find(|(of, _)| *of == name);
             let inside = || joined(parsed.iter().filter_map(|parsed| parsed.vectors[field].as_ref()));
@@ -186,7 +187,7 @@ impl Load<'_> {
         workers: usize,
     ) -> Result<(), LoadError> {
         let (mut held, mut most) = (0, 0);
-        let schema = self.begun.table.mapping.schema();
+        let schema = self.begun.mapping.schema();
         for ((name, _), ((index, _), &count)) in schema.vectors().zip(self.indexes.iter().zip(counts)) {
             let need = index.predict(count, false, workers);
             let need = need.map_err(|error| LoadError::Add { field: name.to_owned(), error })?;
@@ -209,7 +210,7 @@ impl Load<'_> {
     /// The documents with their ids. Vectors that come beside them stay where they are.
     fn parse(&self, batch: &Batch<'_>) -> Result<(Vec<String>, Vec<Parsed>), LoadError> {
         let table = self.begun.table;
-        let mapping = &table.mapping;
+        let mapping = &self.begun.mapping;
         let documents = batch.documents.len();
         let ids = match &batch.ids {
             Some(ids) if ids.len() != documents => return Err(LoadError::Ids { ids: ids.len(), documents }),
@@ -272,7 +273,8 @@ impl Load<'_> {
             return Ok(0);
         }
         let mut of_vectors = Vec::new();
-        let fields = table.mapping.schema().vectors().enumerate();
+        let mapping = begun.mapping.clone();
+        let fields = mapping.schema().vectors().enumerate();
         for ((index, rows), (field, (_, params))) in built.into_iter().zip(fields) {
             let coded = coded(&index, params.code, &effort.threads).map_err(|e| failed(e.into()))?;
             let index = coded.unwrap_or(index);
@@ -309,14 +311,15 @@ impl Load<'_> {
         }
         let of = (&rows[..], &of_vectors[..]);
         let asked = Asked::Told(&table.resources.admission);
-        let sealed = Sealed::finish(&table.storage, &table.mapping, folder, segment, of, asked);
+        let sealed = Sealed::finish(&table.storage, &mapping, folder, segment, of, asked);
         let sealed = Arc::new(sealed.map_err(failed)?);
+        let sealed = sealed.as_of(&table.storage, &view.mapping, segment).map_err(failed)?;
         let mut parts = view.parts.clone();
         let (heads, rest): (Vec<At>, Vec<At>) =
             dead.into_iter().partition(|at| matches!(view.parts[at.part].body, Body::Head(_)));
         let fine = kill(&mut parts, rest);
         debug_assert!(fine.is_ok(), "bits are set");
-        let part = Part::new(&table.mapping, segment, Body::Sealed(sealed), replaced);
+        let part = Part::new(&view.mapping, segment, Body::Sealed(sealed), replaced);
         let at = parts.len() - 1;
         parts.insert(at, part);
         let committed = table.commit(&mut writer, &parts, None);

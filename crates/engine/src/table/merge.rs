@@ -16,7 +16,8 @@ use super::segment::{self, Sealed, SegmentError, SegmentId, folder};
 use super::table::Table;
 use super::view::{Body, Part, View};
 use crate::Purpose;
-use lanewise_index::{AddError, Executor, Index, OwnedVectors};
+use crate::documents::Mapping;
+use lanewise_index::{AddError, Executor, Index, OwnedVectors, Params};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -75,7 +76,7 @@ impl Table {
     /// Whether there is memory for a merge now.
     fn merge_fits(&self, chosen: &[SegmentId], effort: &Effort<'_>) -> bool {
         let view = self.view();
-        let need = self.merge_need(&sources(&view, chosen), effort);
+        let need = self.merge_need(&view, &sources(&view, chosen), effort);
         need.is_ok_and(|bytes| self.resources.admission.has_room(Purpose::Merge, bytes))
     }
 
@@ -117,18 +118,18 @@ impl Table {
             view.parts.iter().filter(|part| matches!(part.body, Body::Sealed(_))).collect();
         sources.sort_by_key(|part| std::cmp::Reverse(part.live()));
         let Some(first) = sources.first() else { return Ok(0) };
-        let need = self.merge_need(&sources, &Effort::of(self.resources.threads));
+        let need = self.merge_need(&view, &sources, &Effort::of(self.resources.threads));
         need.map_err(|error| FlushError::Segment { segment: first.segment, error })
     }
 
-    fn merge_need(&self, sources: &[&Part], effort: &Effort<'_>) -> Result<u64, SegmentError> {
+    fn merge_need(&self, view: &View, sources: &[&Part], effort: &Effort<'_>) -> Result<u64, SegmentError> {
         let first = sources[0];
-        let kept = (0..self.mapping.schema().vectors().count()).map(|field| {
-            let kept = is_kept(first).then(|| segment::open_index(&*self.storage, first.segment, field));
+        let kept = view.mapping.schema().vectors().enumerate().map(|(field, (_, params))| {
+            let kept = is_kept(first).then(|| segment::open_index(&*self.storage, first, field, params));
             kept.transpose()
         });
         let kept = kept.collect::<Result<Vec<_>, _>>()?;
-        Ok(need::merge(&self.mapping, sources, &kept, effort.threads.workers())?)
+        Ok(need::merge(&view.mapping, sources, &kept, effort.threads.workers())?)
     }
 
     /// The sealed segments by size.
@@ -153,7 +154,7 @@ impl Table {
             self.work.merged(0, 0, elapsed() - began);
             return Ok(segment);
         }
-        let bytes = self.merge_need(&sources, effort);
+        let bytes = self.merge_need(&view, &sources, effort);
         let bytes = bytes.map_err(|error| FlushError::Segment { segment, error })?;
         let admission = &self.resources.admission;
         let admitted = admission.admit_while(Purpose::Merge, bytes, PATIENCE, effort.proceed);
@@ -161,7 +162,7 @@ impl Table {
             // Whoever stops it does not care why it waited.
             effort.check().map_or_else(|error| FlushError::Segment { segment, error }, |()| refusal.into())
         })?;
-        let merged = self.merged(segment, &sources, effort).map_err(|error| {
+        let merged = self.merged(segment, &view.mapping, &sources, effort).map_err(|error| {
             // Best effort: what is left is removed when the table is opened.
             let _ = segment::remove(&*self.storage, segment);
             FlushError::Segment { segment, error }
@@ -186,6 +187,7 @@ impl Table {
     fn merged(
         &self,
         segment: SegmentId,
+        mapping: &Mapping,
         sources: &[&Part],
         effort: &Effort<'_>,
     ) -> Result<Sealed, SegmentError> {
@@ -195,13 +197,13 @@ impl Table {
         let folder = segment::begin(&self.storage, segment)?;
         let mut of_vectors = Vec::new();
         // One after the other: none is held longer than it takes.
-        for field in 0..self.mapping.schema().vectors().count() {
+        for (field, (_, params)) in mapping.schema().vectors().enumerate() {
             effort.check()?;
-            let (index, rows) = self.merged_vectors(field, sources, &live, effort)?;
+            let (index, rows) = self.merged_vectors((field, params), sources, &live, effort)?;
             segment::write_index(&*self.storage, segment, field, &index)?;
             of_vectors.push(rows);
         }
-        Sealed::write_documents(&self.mapping, folder.clone(), sources, &live)?;
+        Sealed::write_documents(mapping, folder.clone(), sources, &live)?;
         let places =
             sources.iter().zip(&live).flat_map(|(part, rows)| rows.iter().map(move |&row| (part, row)));
         let mut rows = Vec::with_capacity(live.iter().map(Vec::len).sum());
@@ -211,13 +213,13 @@ impl Table {
             version: part.version(row),
         }));
         let asked = Asked::Told(&self.resources.admission);
-        Sealed::finish(&self.storage, &self.mapping, folder, segment, (&rows, &of_vectors), asked)
+        Sealed::finish(&self.storage, mapping, folder, segment, (&rows, &of_vectors), asked)
     }
 
     /// The vectors of a field in one index, and the new row of each.
     fn merged_vectors(
         &self,
-        field: usize,
+        (field, params): (usize, &Params),
         sources: &[&Part],
         live: &[Vec<u32>],
         effort: &Effort<'_>,
@@ -225,12 +227,11 @@ impl Table {
         let bases =
             live.iter().scan(0, |base, rows| Some(std::mem::replace(base, *base + rows.len() as u32)));
         let bases: Vec<u32> = bases.collect();
-        let (_, params) = self.mapping.schema().vectors().nth(field).expect("a field of the schema");
         let path = folder(sources[0].segment).join(format!("vectors-{field}"));
         let failed = |what: String| SegmentError::Damaged { path: path.clone(), what };
         let keep = is_kept(sources[0]);
         let mut index = if keep {
-            segment::open_index(&*self.storage, sources[0].segment, field)?
+            segment::open_index(&*self.storage, sources[0], field, params)?
         } else {
             Index::new(*params).map_err(AddError::from)?
         };
@@ -293,10 +294,10 @@ impl Table {
         let first = view.parts.iter().position(|part| gone(&part)).unwrap_or(0);
         let mut parts: Vec<Part> = view.parts.iter().filter(|part| !gone(part)).cloned().collect();
         if let Some(merged) = merged {
-            parts.insert(
-                first.min(parts.len() - 1),
-                Part::new(&self.mapping, segment, Body::Sealed(merged), deleted),
-            );
+            let merged = merged.as_of(&self.storage, &view.mapping, segment);
+            let merged = merged.map_err(|error| FlushError::Segment { segment, error })?;
+            let part = Part::new(&view.mapping, segment, Body::Sealed(merged), deleted);
+            parts.insert(first.min(parts.len() - 1), part);
         }
         self.record(&mut writer, parts, None)
     }

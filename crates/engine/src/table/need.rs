@@ -39,6 +39,8 @@ const HEAD_ROW: usize = 124;
 /// Of a document that was parsed, and of one that is loaded.
 const PARSED_ROW: usize = 192;
 const LOADED_ROW: usize = 350;
+/// Of each byte of vectors that are kept with a head's documents: as they came, and as they are searched.
+const GIVEN: usize = 2;
 /// Of a hit while hits are put into order, and of each value that it is sorted by.
 const HIT: usize = 106;
 const CELL: usize = 48;
@@ -119,7 +121,8 @@ pub(super) fn head(mapping: &Mapping, head: &Head, workers: usize) -> Result<Hea
 /// What of that was written.
 pub(super) fn head_written(head: &Head) -> u64 {
     let indexes: usize = head.vectors.iter().map(|of| of.index.owned_bytes()).sum();
-    (rows_of(head.rows.len(), head.documents as usize, head.vectors.len()) + indexes) as u64
+    let rows = rows_of(head.rows.len(), head.documents as usize, head.vectors.len());
+    (rows + GIVEN * head.given + indexes) as u64
 }
 
 /// What sealing takes, with indexes that take so much, one at a time, and then documents.
@@ -134,12 +137,13 @@ pub(super) fn grown<'a>(
     writes: impl Iterator<Item = &'a Checked>,
     workers: usize,
 ) -> Result<HeadNeed, AddError> {
-    let (mut rows, mut bytes) = (0, 0);
+    let (mut rows, mut bytes, mut given) = (0, 0, head.given);
     let mut counts = vec![0; head.vectors.len()];
     for Checked { id, put, .. } in writes {
         let Some(parsed) = put else { continue };
         rows += 1;
         bytes += id.len() + parsed.source.len();
+        given += parsed.given;
         counts
             .iter_mut()
             .zip(&parsed.vectors)
@@ -155,7 +159,7 @@ pub(super) fn grown<'a>(
     let (rows, bytes) = (rows + head.rows.len(), bytes + head.documents as usize);
     let held = rows_of(rows, bytes, head.vectors.len());
     let sealing = sealed(indexes_sealed(mapping, head, &counts, workers)?, rows, bytes) - WRITER;
-    Ok(HeadNeed { written: (held + indexes + copied) as u64, sealing: sealing as u64 })
+    Ok(HeadNeed { written: (held + GIVEN * given + indexes + copied) as u64, sealing: sealing as u64 })
 }
 
 /// Rows of a head, and their documents: as they were brought, as they are searched.
@@ -249,6 +253,7 @@ pub(super) fn loaded(Loaded { rows, bytes }: Loaded, indexes: usize) -> u64 {
 pub(super) fn batch(parsed: &[Parsed]) -> usize {
     let vectors: usize = parsed.iter().flat_map(|one| one.vectors.iter().flatten()).map(brought_bytes).sum();
     let sources: usize = parsed.iter().map(|one| one.source.len()).sum();
+    let vectors = vectors + parsed.iter().map(|one| one.given).sum::<usize>();
     PARSED_ROW * parsed.len() + 4 * sources + vectors
 }
 

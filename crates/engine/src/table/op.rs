@@ -147,7 +147,8 @@ pub(super) fn decode(mapping: &Mapping, record: &[u8]) -> Result<Record, RecordE
                 };
                 beside.push((name.to_owned(), vector));
             }
-            let parsed = mapping.parse(&id, &source, beside).map_err(|error| fail(&error.to_string()))?;
+            let parsed =
+                mapping.parse_again(&id, &source, beside).map_err(|error| fail(&error.to_string()))?;
             Record::Put { id, version, parsed }
         }
         _ => return Err(fail("it is of no known kind")),

@@ -217,7 +217,7 @@ impl Table {
         };
         lanewise_storage::remove_temporaries(&*storage, Path::new("")).map_err(io(""))?;
         let (state, generation) = State::read_durable(&*storage)?;
-        let mapping = Mapping::new(state.schema.clone())?;
+        let mapping = Arc::new(Mapping::new(state.schema.clone())?);
         let memory = resources.admission.admit(Purpose::Open, need::TABLE)?;
         let mut parts = Vec::new();
         let mut durable = HashMap::new();
@@ -253,10 +253,9 @@ impl Table {
         let writer = Writer { state, generation, durable, failed: None };
         let table = Table {
             storage,
-            mapping,
             log,
             resources,
-            view: ArcSwap::from_pointee(View { parts }).into(),
+            view: ArcSwap::from_pointee(View { mapping, parts }).into(),
             settings,
             replay_from,
             writer: Mutex::new(writer),

@@ -53,7 +53,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Of a segment with so many vector fields.
+    /// Of a segment with so many vector fields at most: others came later.
     pub(super) fn open(bytes: Bytes, fields: usize) -> Result<Rows, RowsError> {
         let all: &[u8] = (*bytes).as_ref();
         let word = |at: usize| {
@@ -61,9 +61,7 @@ impl Rows {
             word.flatten().map(u64::from_le_bytes).and_then(|word| usize::try_from(word).ok())
         };
         let len = word(0).filter(|&len| len < u32::MAX as usize).ok_or(RowsError("number"))?;
-        if word(1) != Some(fields) {
-            return Err(RowsError("vector fields"));
-        }
+        let fields = word(1).filter(|&own| own <= fields).ok_or(RowsError("vector fields"))?;
         let seqs = 8 * (2 + fields);
         let (versions, ends) = (seqs + 8 * len, seqs + 16 * len);
         let first = ends + 8 * len;
@@ -139,9 +137,15 @@ impl Rows {
         rows.filter(move |&row| (row as usize) < self.len && self.id(row) == id)
     }
 
+    /// Vector fields that there were when it was written.
+    pub(super) fn fields(&self) -> usize {
+        self.vectors.len()
+    }
+
     /// The row of each vector's number.
     pub(super) fn of_vectors(&self, field: usize) -> &[[u8; 4]] {
-        self.all()[self.vectors[field].clone()].as_chunks::<4>().0
+        let range = self.vectors.get(field).cloned().unwrap_or_default();
+        self.all()[range].as_chunks::<4>().0
     }
 }
 
@@ -175,6 +179,9 @@ mod tests {
             prop_assert!(read.of_vectors(1).iter().map(|row| u32::from_le_bytes(*row)).eq(some));
             // Damage that the checksums let through is refused, or harmless.
             prop_assert!(Rows::open(Arc::new(bytes.clone()), 1).is_err());
+            // A field that came later has no vectors.
+            let later = Rows::open(Arc::new(bytes.clone()), 3).unwrap();
+            prop_assert!(later.fields() == 2 && later.of_vectors(2).is_empty());
             prop_assert!(Rows::open(Arc::new(bytes[..cut.index(bytes.len())].to_vec()), 2).is_err());
             let mut other = bytes;
             let at = flip.index(8 * other.len());

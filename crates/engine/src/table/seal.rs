@@ -84,6 +84,7 @@ impl Table {
         let Some(through) = through else { return Ok(()) };
         let elapsed = || self.resources.pool.scheduler().elapsed();
         let (view, began) = (self.view(), elapsed());
+        let mapping = &view.mapping;
         let (_, frozen) = view.parts.split_last().expect("there is always a head");
         let mut written = Vec::new();
         for part in frozen {
@@ -94,7 +95,7 @@ impl Table {
                 clean().map_err(|error| SegmentError::Io { path: folder(segment), error }).and_then(|()| {
                     let from = (head, &part.deleted);
                     let asked = Asked::Told(&self.resources.admission);
-                    Sealed::write(&self.storage, &self.mapping, segment, from, effort, asked)
+                    Sealed::write(&self.storage, mapping, segment, from, effort, asked)
                 });
             match sealed {
                 Ok(sealed) => written.push((segment, Arc::new(sealed))),
@@ -118,17 +119,18 @@ impl Table {
     /// # Errors
     /// As [`flush_with`](Self::flush_with).
     pub fn seal_large(&self, effort: &Effort<'_>) -> Result<(), FlushError> {
+        let view = self.view();
         let built = |part: &Part| match &part.body {
             Body::Head(head) => head
                 .vectors
                 .iter()
-                .zip(self.mapping.schema().vectors())
+                .zip(view.mapping.schema().vectors())
                 .fold(0, |built, (of, (_, params))| {
                     built + if params.kind == Kind::Flat { 0 } else { of.rows.len() }
                 }),
             Body::Sealed(_) => 0,
         };
-        let built: usize = self.view().parts.iter().map(built).sum();
+        let built: usize = view.parts.iter().map(built).sum();
         if built < BUILT_ANEW { Ok(()) } else { self.flush_with(effort) }
     }
 
@@ -149,9 +151,9 @@ impl Table {
         let (view, workers) = (self.view(), effort.threads.workers());
         let need = |part: &Part| {
             let Body::Head(head) = &part.body else { return None };
-            let own = need::head(&self.mapping, head, workers);
+            let own = need::head(&view.mapping, head, workers);
             let need =
-                own.and_then(|own| Ok((head.memory.clone(), own, need::seal(&self.mapping, head, workers)?)));
+                own.and_then(|own| Ok((head.memory.clone(), own, need::seal(&view.mapping, head, workers)?)));
             let at = |error: AddError| FlushError::Segment { segment: part.segment, error: error.into() };
             (part.rows() > 0).then(|| need.map_err(at))
         };
@@ -182,7 +184,8 @@ impl Table {
         self.log.rotate()?;
         let segment = SegmentId(writer.state.next_segment);
         writer.state.next_segment += 1;
-        let head = Part::new(&self.mapping, segment, Body::Head(Head::new(&self.mapping)?), Bits::default());
+        let mapping = &view.mapping;
+        let head = Part::new(mapping, segment, Body::Head(Head::new(mapping)?), Bits::default());
         let parts = view.parts.iter().filter(|part| part.live() > 0).cloned().chain([head]);
         self.show(parts.collect());
         Ok(Some(self.log.last()))
@@ -191,10 +194,13 @@ impl Table {
     /// Makes segments that were written the table's own, and removes the files of those that died as a whole.
     fn install(&self, written: &[(SegmentId, Arc<Sealed>)], through: u64) -> Result<(), FlushError> {
         let mut writer = self.writer();
-        let mut parts = self.view().parts.clone();
+        let view = self.view();
+        let mut parts = view.parts.clone();
         for part in &mut parts {
-            if let Some((_, sealed)) = written.iter().find(|(segment, _)| *segment == part.segment) {
-                part.body = Body::Sealed(sealed.clone());
+            if let Some((segment, sealed)) = written.iter().find(|(segment, _)| *segment == part.segment) {
+                let sealed = sealed.clone().as_of(&self.storage, &view.mapping, *segment);
+                let sealed = sealed.map_err(|error| FlushError::Segment { segment: *segment, error })?;
+                part.body = Body::Sealed(sealed);
             }
         }
         let listed = writer.state.segments.iter().map(|listed| listed.segment);
@@ -285,7 +291,7 @@ impl Table {
     pub(super) fn show(&self, parts: Vec<Part>) {
         let before = self.view();
         self.settle(&before.parts, &parts);
-        self.publish(View { parts });
+        self.publish(View { mapping: before.mapping.clone(), parts });
     }
 
     pub(super) fn remove_stale(&self, stale: Vec<(SegmentId, u64)>) {

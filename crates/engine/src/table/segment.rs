@@ -12,7 +12,7 @@ use super::indexes::sealed_index;
 use super::memory::Asked;
 use super::need;
 use super::rows::{self, Rows, RowsError};
-use super::view::Part;
+use super::view::{Body, Part};
 use crate::Refusal;
 use crate::documents::{Mapping, Run, RunError};
 use lanewise_index::{AddError, Code, FormatError, Index, OutOfMemory, Params, Reader, RemoveError};
@@ -70,15 +70,15 @@ impl From<RemoveError> for SegmentError {
 
 /// A segment as it is read.
 pub(super) struct Sealed {
-    pub(super) rows: Rows,
+    pub(super) rows: Arc<Rows>,
     pub(super) run: Run,
-    /// By vector field.
+    /// By vector field; empty ones of those that came after it.
     pub(super) readers: Vec<Reader>,
     /// What codes they have.
     pub(super) codes: Vec<Code>,
     /// Of its files, bitmaps of dead rows but.
     pub(super) bytes: u64,
-    pub(super) filters: Filters,
+    pub(super) filters: Arc<Filters>,
 }
 
 /// Where a segment's files are.
@@ -86,13 +86,19 @@ pub(super) fn folder(segment: SegmentId) -> PathBuf {
     Path::new("segments").join(format!("{:016x}", segment.0))
 }
 
-/// A segment's index of a field, from its file.
+/// A sealed part's index of a field, from its file; an empty one if the field came later.
 pub(super) fn open_index(
     storage: &dyn Storage,
-    segment: SegmentId,
+    part: &Part,
     field: usize,
+    params: &Params,
 ) -> Result<Index, SegmentError> {
-    let path = vectors(&folder(segment), field);
+    if let Body::Sealed(sealed) = &part.body
+        && field >= sealed.rows.fields()
+    {
+        return Ok(Index::new(*params).map_err(AddError::from)?);
+    }
+    let path = vectors(&folder(part.segment), field);
     let index = Index::open(read_blob(storage, &path)?);
     index.map_err(|error| SegmentError::Index { path, error })
 }
@@ -160,6 +166,19 @@ fn damaged(path: &Path, what: impl ToString) -> SegmentError {
     SegmentError::Damaged { path: path.to_owned(), what: what.to_string() }
 }
 
+/// Adds empty indexes of the fields that came later.
+fn add_empty(
+    mapping: &Mapping,
+    readers: &mut Vec<Reader>,
+    codes: &mut Vec<Code>,
+) -> Result<(), SegmentError> {
+    for (_, params) in mapping.schema().vectors().skip(readers.len()) {
+        readers.push(Index::new(*params).map_err(AddError::from)?.reader());
+        codes.push(params.code);
+    }
+    Ok(())
+}
+
 impl Sealed {
     /// Writes a head, dead rows and all, as the segment `segment`, durably, and opens it.
     pub(super) fn write(
@@ -224,6 +243,23 @@ impl Sealed {
         Sealed::open(storage, mapping, segment, asked)
     }
 
+    /// The same with all fields of `mapping`, of which some may have come since it was opened.
+    pub(super) fn as_of(
+        self: Arc<Self>,
+        storage: &Arc<dyn Storage>,
+        mapping: &Mapping,
+        segment: SegmentId,
+    ) -> Result<Arc<Sealed>, SegmentError> {
+        if self.run.is_of(mapping) && self.readers.len() == mapping.schema().vectors().count() {
+            return Ok(self);
+        }
+        let run = Run::open(mapping, Box::new(Folder::new(storage.clone(), folder(segment))))?;
+        let (mut readers, mut codes) = (self.readers.clone(), self.codes.clone());
+        add_empty(mapping, &mut readers, &mut codes)?;
+        let (rows, filters) = (self.rows.clone(), self.filters.clone());
+        Ok(Arc::new(Sealed { rows, run, readers, codes, bytes: self.bytes, filters }))
+    }
+
     /// Writes which rows are dead, durably, as of the manifest's `generation`.
     pub(super) fn write_deleted(
         &self,
@@ -268,7 +304,7 @@ impl Sealed {
         let fields = mapping.schema().vectors().count();
         let rows = Rows::open(read_blob(&**storage, &path)?, fields)
             .map_err(|error: RowsError| damaged(&path, error))?;
-        let files = (0..fields).map(|field| read_blob(&**storage, &vectors(&dir, field)));
+        let files = (0..rows.fields()).map(|field| read_blob(&**storage, &vectors(&dir, field)));
         let files = files.collect::<Result<Vec<_>, _>>()?;
         let entries = storage.list(&dir).map_err(|error| SegmentError::Io { path: dir.clone(), error })?;
         let packed =
@@ -291,12 +327,14 @@ impl Sealed {
             readers.push(index.reader());
             codes.push(index.params().code);
         }
+        add_empty(mapping, &mut readers, &mut codes)?;
         let run = Run::open(mapping, Box::new(Folder::new(storage.clone(), dir.clone())))?;
         if run.rows() as usize != rows.len() {
             return Err(damaged(&dir, "rows and documents are not as many"));
         }
         let bytes = entries.iter().map(|entry| entry.bytes).sum();
-        let filters = Filters::new(rows.len(), memory);
+        let filters = Filters::new(rows.len(), memory).into();
+        let rows = rows.into();
         Ok(Sealed { rows, run, readers, codes, bytes, filters })
     }
 }

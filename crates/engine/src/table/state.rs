@@ -8,8 +8,8 @@ use lanewise_storage::manifest::{self, Manifest, ReadError};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The version of a table's files that this program writes.
-const VERSION: u32 = 1;
+/// The newest version of a table's files; what older programs can read says that it is 1.
+const VERSION: u32 = 2;
 const PATH: &str = "manifest";
 /// The same, for repairs.
 const COPY: &str = "manifest.copy";
@@ -57,7 +57,15 @@ pub enum StateError {
 impl State {
     pub(super) fn new(schema: Schema, identity: u64) -> State {
         let (settings, segments) = (Settings::default(), Vec::new());
-        State { version: VERSION, schema, settings, identity, next_segment: 1, replay_from: 1, segments }
+        State {
+            version: schema.version(),
+            schema,
+            settings,
+            identity,
+            next_segment: 1,
+            replay_from: 1,
+            segments,
+        }
     }
 
     /// With its generation.
@@ -95,7 +103,8 @@ impl State {
         storage: &dyn Storage,
         generation: u64,
     ) -> Result<u64, manifest::ReplaceError> {
-        let json = serde_json::to_vec(self).expect("a state is JSON");
+        let state = State { version: self.schema.version(), ..self.clone() };
+        let json = serde_json::to_vec(&state).expect("a state is JSON");
         let replaced = manifest::replace(storage, Path::new(PATH), generation, &json)?;
         // What the state before names is removed only after this: a copy that is one behind is right too. An older one
         // must not be there.

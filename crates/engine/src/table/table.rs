@@ -6,7 +6,7 @@ use super::segment::SegmentId;
 use super::settings::Settings;
 use super::state::State;
 use super::view::{Body, Part, View};
-use crate::documents::{Mapping, RunError, Schema};
+use crate::documents::{RunError, Schema};
 use crate::{Admission, Admitted, Pool, Threads};
 use arc_swap::ArcSwap;
 use lanewise_scheduler::{Homes, MappingId};
@@ -32,7 +32,6 @@ pub struct Resources {
 /// Documents with their vectors. All methods may be called from any thread; readers never wait for writers.
 pub struct Table {
     pub(super) storage: Arc<dyn Storage>,
-    pub(super) mapping: Mapping,
     pub(super) log: Log,
     pub(super) resources: Resources,
     pub(super) view: Arc<ArcSwap<View>>,
@@ -171,9 +170,9 @@ impl Table {
         format!("{:016x}{:08x}", self.ids.0, self.ids.1.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The fields.
-    pub fn schema(&self) -> &Schema {
-        self.mapping.schema()
+    /// The fields, as they are at this moment.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.view().mapping.schema().clone()
     }
 
     /// What can be changed while it serves.
@@ -210,7 +209,8 @@ impl Table {
 
     /// The segments, oldest first; the last is the head.
     pub fn segments(&self) -> Vec<SegmentInfo> {
-        let fields = || self.mapping.schema().vectors();
+        let view = self.view();
+        let fields = || view.mapping.schema().vectors();
         let uncoded = |part: &Part| match &part.body {
             Body::Head(_) => Vec::new(),
             Body::Sealed(sealed) => {
@@ -226,7 +226,7 @@ impl Table {
             bytes: part.bytes(),
             uncoded: uncoded(part),
         };
-        self.view().parts.iter().map(info).collect()
+        view.parts.iter().map(info).collect()
     }
 
     /// What was done to its segments since it was opened.

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A table at one moment.
 pub(super) struct View {
+    /// Of the schema as it was.
+    pub(super) mapping: Arc<Mapping>,
     /// The head last.
     pub(super) parts: Vec<Part>,
 }
@@ -139,6 +141,16 @@ impl Part {
                 Ok(head.rows.get(row as usize).map_or_else(Vec::new, |row| row.parsed.source.clone()))
             }
             Body::Sealed(sealed) => sealed.run.source(row),
+        }
+    }
+
+    /// Vectors of a row as they came, those that indexes keep otherwise.
+    pub(super) fn given(&self, mapping: &Mapping, row: u32) -> Result<Vec<u8>, RunError> {
+        match &self.body {
+            Body::Head(head) => {
+                Ok(head.rows.get(row as usize).map_or_else(Vec::new, |row| mapping.given_of(&row.parsed)))
+            }
+            Body::Sealed(sealed) => sealed.run.given(row),
         }
     }
 

@@ -112,7 +112,7 @@ impl Table {
     /// Does writes, in order, each by itself: what is wrong with one does not touch the others. When it returns, those that
     /// succeeded are on disk ([`Durability::Async`]: with the system), and every search sees them.
     pub fn write(&self, writes: Vec<Write>) -> Vec<Result<Written, WriteError>> {
-        let checked: Vec<_> = writes.into_iter().map(|write| self.check(write)).collect();
+        let mut checked: Vec<_> = writes.into_iter().map(|write| self.check(write)).collect();
         let mut writer = self.writer();
         if let Some(why) = writer.failed.clone() {
             return checked.into_iter().map(|_| Err(WriteError::Failed { why: why.clone() })).collect();
@@ -121,6 +121,11 @@ impl Table {
         if let Err(error) = self.log.prepare().map_err(Arc::new) {
             let refused = |write: Result<Checked, _>| write.and(Err(WriteError::Log(error.clone())));
             return checked.into_iter().map(refused).collect();
+        }
+        // Somebody may have added fields since they were checked.
+        let fields = self.view().mapping.schema().vectors().count();
+        for parsed in checked.iter_mut().flatten().filter_map(|checked| checked.put.as_mut()) {
+            parsed.vectors.resize(fields, None);
         }
         // Before anything is decided: what is refused leaves nothing. What deletes needs no memory to speak of.
         let mut sealing = None;
@@ -136,15 +141,16 @@ impl Table {
                 checked.into_iter().map(|write| write.and_then(refused)).collect()
             }
         };
+        let view = self.view();
         let writing = Writing {
-            mapping: &self.mapping,
+            mapping: &view.mapping,
             threads: self.resources.threads.yielding(),
             log: Some(&self.log),
             proceed: &|| ControlFlow::Continue(()),
         };
-        let Applied { parts, results, last, failed } = writing.apply(self.view().parts.clone(), checked);
+        let Applied { parts, results, last, failed } = writing.apply(view.parts.clone(), checked);
         writer.failed = failed;
-        self.publish(View { parts });
+        self.publish(View { mapping: view.mapping.clone(), parts });
         self.count_head(sealing);
         drop(writer);
         let waits = self.settings().durability == Durability::Request;
@@ -164,7 +170,7 @@ impl Table {
             return Ok(None);
         }
         // What cannot be predicted cannot be added either, which is said there.
-        let need = need::grown(&self.mapping, head, writes, self.resources.threads.workers());
+        let need = need::grown(&view.mapping, head, writes, self.resources.threads.workers());
         let Ok(need) = need else { return Ok(None) };
         head.memory.ask(&self.resources.admission, need)?;
         Ok(Some(need.sealing))
@@ -178,7 +184,7 @@ impl Table {
         let workers = self.resources.threads.workers();
         let need = match sealing {
             Some(sealing) => Ok(HeadNeed { written: need::head_written(head), sealing }),
-            None => need::head(&self.mapping, head, workers),
+            None => need::head(&view.mapping, head, workers),
         };
         if let Ok(need) = need {
             head.memory.settle(&self.resources.admission, need);
@@ -196,10 +202,10 @@ impl Table {
         let Write::Put { document, vectors, .. } = write else {
             return Ok(Checked { id, put: None, when, logged: None });
         };
-        let parsed = self.mapping.parse(&id, &document, vectors)?;
         let view = self.view();
+        let parsed = view.mapping.parse(&id, &document, vectors)?;
         let head = view.parts.last().expect("there is always a head");
-        check_vectors(&self.mapping, &parsed, |field| head.reader(field))?;
+        check_vectors(&view.mapping, &parsed, |field| head.reader(field))?;
         Ok(Checked { id, put: Some(parsed), when, logged: None })
     }
 }

@@ -58,8 +58,11 @@ fn resources(limit: MemoryLimit) -> Resources {
     Resources { threads: Threads::new(Some(one)), pool, admission: Admission::new(limit, one) }
 }
 
+/// Vectors for cosine are kept as they came, too.
 fn schema(vector: Value) -> Schema {
-    serde_json::from_value(json!({"fields": {"v": vector, "n": {"type": "integer"}}})).unwrap()
+    let rules = if vector["metric"] == "cosine" { json!({"v": {"exact": true}}) } else { json!({}) };
+    serde_json::from_value(json!({"fields": {"v": vector, "n": {"type": "integer"}}, "rules": rules}))
+        .unwrap()
 }
 
 fn put(i: usize, words: usize, dim: usize, random: &mut Rng) -> Write {
@@ -268,6 +271,7 @@ fn memory_is_what_was_said() {
     made("hnsw", hnsw(256, "none"), 3000, 3);
     made("flat i8", json!({"type": "vector", "dim": 256, "code": "i8", "kind": "flat"}), 6000, 3);
     made("ivf", json!({"type": "vector", "dim": 256, "kind": "ivf"}), 6000, 3);
+    made("exact", json!({"type": "vector", "dim": 256, "metric": "cosine", "kind": "flat"}), 3000, 3);
     made("text", json!({"type": "vector", "dim": 2, "kind": "flat"}), 3000, 100);
     made("text", json!({"type": "vector", "dim": 2, "kind": "flat"}), 6000, 100);
     made("small", json!({"type": "vector", "dim": 2, "kind": "flat"}), 300, 10);

@@ -8,6 +8,7 @@ use super::home::{self, Home};
 use super::pool::{self, Shared};
 use super::{Table, closing, errors, memory, schema_of};
 use crate::arguments;
+use lanewise_engine::documents::Schema;
 use lanewise_engine::table::Watched;
 use lanewise_engine::{Engine as Inner, EngineError, Limits, MemoryLimit, TableState, Threads};
 use pyo3::prelude::*;
@@ -147,7 +148,7 @@ impl Engine {
         get: impl FnOnce(&Inner, &dyn Fn() -> ControlFlow<()>) -> Result<Arc<Watched>, EngineError> + Send,
     ) -> PyResult<Table> {
         let get = |tables: &Tables| {
-            home::opened(tables, |go| get(&tables.engine, go).map(|table| table.schema().clone()))
+            home::opened(tables, |go| get(&tables.engine, go).map(|table| Schema::clone(&table.schema())))
         };
         let schema = match py.detach(|| self.tables.with(get)) {
             Some(Ok(schema)) => schema,

@@ -64,7 +64,7 @@ impl Home {
             Home::Own { table, .. } => Ok(work(table)),
             Home::Of { engine, name } => {
                 let work = |table: &Table| {
-                    if table.schema() != schema { Err(Gone::Replaced) } else { Ok(work(table)) }
+                    if *table.schema() != *schema { Err(Gone::Replaced) } else { Ok(work(table)) }
                 };
                 let done = engine.with(|tables| opened(tables, |go| tables.engine.on(name, go, work))?);
                 done.unwrap_or(Err(Gone::Closed))

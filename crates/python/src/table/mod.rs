@@ -307,7 +307,7 @@ impl Table {
             return Err(raised);
         }
         let table = opened.map_err(|error| errors::open(py, &root, error))?;
-        let schema = table.schema().clone();
+        let schema = Schema::clone(&table.schema());
         let table = shared.upkeep.watch(table);
         Ok(Table { root, schema, threads, home: Calls::new(Home::Own { table, admission, _shared: shared }) })
     }

@@ -97,7 +97,7 @@ pub(super) fn search<'py>(
         let source = |hit| answer.source(hit);
         let sources =
             if documents { answer.hits.iter().map(source).collect::<Result<_, _>>()? } else { vec![] };
-        let vectors = fields.iter().map(|field| answer.vectors(table, field)).collect::<Vec<_>>();
+        let vectors = fields.iter().map(|field| answer.vectors(field)).collect::<Vec<_>>();
         Ok::<_, SearchTableError>((answer, sources, vectors))
     })?;
     let (answer, sources, vectors) = found.map_err(|error| errors::search(py, &table.root, &error))?;

@@ -3,7 +3,7 @@
 //! Writes are gathered and given to their tables together, so that one sync of the disk serves them all. A line that cannot
 //! be read ends the request; what stood before it is done then, and the error says how many that were.
 
-use super::document::{Told, condition, of_write, told, written_to};
+use super::document::{Told, condition, learned, of_write, told, written_to};
 use super::update::{Plan, Update, nothing, vector_fields};
 use crate::call::{Body, Call, Content, Reply};
 use crate::error::ApiError;
@@ -323,7 +323,9 @@ fn write(
         .iter()
         .filter_map(|(_, job)| if let Job::Update(id, _) = job { Some(id.as_str()) } else { None })
         .collect();
-    let mut found = match table.fetch(&updated, &vector_fields(table)) {
+    let fields = vector_fields(table);
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    let mut found = match table.fetch(&updated, &fields) {
         Ok(found) => found.into_iter(),
         Err(error) => {
             let error = ApiError::internal(error);
@@ -355,8 +357,20 @@ fn write(
     let deleted = writes.iter().filter(|write| matches!(write, Write::Delete { .. })).count();
     let count = node.counts.of(index);
     count.deleted.time(deleted, || ());
-    let done = count.indexed.time(writes.len() - deleted, || table.write(writes));
-    for (((at, update), id), done) in places.into_iter().zip(ids).zip(done) {
+    let learned = learned(node, index, table, &writes);
+    let writes: Vec<Write> = writes
+        .into_iter()
+        .zip(&learned)
+        .filter(|(_, learned)| learned.is_ok())
+        .map(|(write, _)| write)
+        .collect();
+    let mut done = count.indexed.time(writes.len() - deleted, || table.write(writes)).into_iter();
+    for (((at, update), id), learned) in places.into_iter().zip(ids).zip(learned) {
+        if let Err(error) = learned {
+            say(at, Err(error));
+            continue;
+        }
+        let done = done.next().expect("one outcome for each write");
         let done = done.map(|written| told(index, &written)).map_err(|error| of_write(index, &id, error));
         say(
             at,

@@ -5,11 +5,15 @@ use crate::call::{Call, Params, Reply};
 use crate::cluster::Cluster;
 use crate::cluster_settings;
 use crate::error::ApiError;
+use crate::mapping::{self, Known};
 use crate::node::Node;
 use crate::route::{Reads, Role, Route, Verb};
-use crate::source::SourceFilter;
+use crate::source::{self, SourceFilter};
 use axum::http::StatusCode;
-use lanewise_engine::table::{Document, Outcome, Watched, When, Write, WriteError, Written};
+use lanewise_engine::index::OwnedVectors;
+use lanewise_engine::table::{
+    FetchError, Fetched, GrowError, Outcome, Watched, When, Write, WriteError, Written,
+};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -231,9 +235,63 @@ fn delete(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
 fn one(node: &Node, index: &str, table: &Watched, id: &str, write: Write) -> Result<Reply, ApiError> {
     let count = node.counts.of(index);
     let timed = if matches!(write, Write::Delete { .. }) { &count.deleted } else { &count.indexed };
+    learned(node, index, table, std::slice::from_ref(&write)).pop().transpose()?;
     let done =
         timed.time(1, || table.write(vec![write])).into_iter().next().expect("one outcome for each write");
     Ok(told(index, &done.map_err(|error| of_write(index, id, error))?).reply())
+}
+
+/// Has an index learn the fields of documents that are to be written, as its mapping says. One outcome for each write: one
+/// that failed is not to be done.
+pub(super) fn learned(
+    node: &Node,
+    index: &str,
+    table: &Watched,
+    writes: &[Write],
+) -> Vec<Result<(), ApiError>> {
+    let mut outcomes: Vec<Result<(), ApiError>> = writes.iter().map(|_| Ok(())).collect();
+    let (cluster, schema) = (node.cluster(), table.schema());
+    let Some(mappings) = cluster.indices.get(index).map(|index| &index.mappings) else { return outcomes };
+    let (mut drafted, mut missing) = (None, false);
+    let mut new = Vec::new();
+    for (at, write) in writes.iter().enumerate() {
+        let Write::Put { document, .. } = write else { continue };
+        match mapping::known(mappings, &schema, document) {
+            Known::All => {}
+            Known::NotInTable => missing = true,
+            Known::NotMapped => {
+                let mut draft = drafted.as_ref().unwrap_or(mappings).clone();
+                outcomes[at] = mapping::learn(&mut draft, &schema, document);
+                if outcomes[at].is_ok() && draft != *drafted.as_ref().unwrap_or(mappings) {
+                    drafted = Some(draft);
+                    new.push((at, document));
+                }
+            }
+        }
+    }
+    if new.is_empty() && !missing {
+        return outcomes;
+    }
+    // Mappings come first: what they name and the table does not have, it gets with the next write.
+    let grown = node.store.change_if(!new.is_empty(), |cluster| {
+        let index = cluster.indices.get_mut(index).ok_or_else(|| ApiError::no_index(index))?;
+        // Others may have learned meanwhile.
+        new.iter().try_for_each(|(_, document)| mapping::learn(&mut index.mappings, &schema, document))?;
+        index::schema_of(index)
+    });
+    let grown = grown.and_then(|schema| table.grow(&schema).map_err(of_grow));
+    if let Err(error) = grown {
+        new.iter().for_each(|(at, _)| outcomes[*at] = Err(error.clone()));
+    }
+    outcomes
+}
+
+/// Why a table did not get fields, as OpenSearch has it.
+pub(super) fn of_grow(error: GrowError) -> ApiError {
+    match error {
+        GrowError::Schema(error) => ApiError::argument(error.to_string()),
+        error => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "exception", error.to_string()),
+    }
 }
 
 /// What is said of a write, and the status that it has.
@@ -302,16 +360,23 @@ pub(super) fn of_write(index: &str, id: &str, error: WriteError) -> ApiError {
 pub(super) struct Sources {
     asked: SourceFilter,
     mapped: SourceFilter,
+    /// Vector fields that are shown: tables keep them beside the document.
+    pub(super) vectors: Vec<String>,
 }
 
 impl Sources {
-    pub(super) fn of(cluster: &Cluster, index: &str, asked: SourceFilter) -> Result<Sources, ApiError> {
-        let mapped = cluster.indices.get(index).and_then(|index| index.mappings.get("_source"));
-        let mapped = mapped.and_then(Value::as_object).cloned().map(|mut fields| {
-            fields.remove("enabled");
-            Value::Object(fields)
-        });
-        Ok(Sources { asked, mapped: SourceFilter::read(mapped.as_ref(), &Params::default())? })
+    pub(super) fn of(
+        cluster: &Cluster,
+        (index, table): (&str, &Watched),
+        asked: SourceFilter,
+    ) -> Result<Sources, ApiError> {
+        let mappings = cluster.indices.get(index).map(|index| &index.mappings);
+        let mapped = mappings.map_or(Ok(SourceFilter::All), SourceFilter::of_mapping)?;
+        let schema = table.schema();
+        let shown =
+            schema.vectors().map(|(name, _)| name).filter(|name| mapped.shows(name) && asked.shows(name));
+        let vectors = shown.map(str::to_owned).collect();
+        Ok(Sources { asked, mapped, vectors })
     }
 
     /// Whether anything is shown.
@@ -319,22 +384,44 @@ impl Sources {
         self.asked != SourceFilter::None
     }
 
-    /// What is shown of a source; `None` if nothing is.
-    pub(super) fn apply(&self, source: &[u8]) -> Result<Option<Value>, ApiError> {
+    /// What is shown of a source, to which `vector` gives those fields; `None` if nothing is.
+    pub(super) fn apply(
+        &self,
+        source: &[u8],
+        mut vector: impl FnMut(&str) -> Result<Option<OwnedVectors>, FetchError>,
+    ) -> Result<Option<Value>, ApiError> {
         if !self.any() {
             return Ok(None);
         }
-        let source = serde_json::from_slice(source).map_err(ApiError::internal)?;
-        Ok(self.mapped.apply(source).and_then(|source| self.asked.apply(source)))
+        let mut shown = serde_json::from_slice(source).map_err(ApiError::internal)?;
+        for name in &self.vectors {
+            if let Some(vector) = vector(name).map_err(ApiError::internal)? {
+                source::put(&mut shown, name, source::written(&vector));
+            }
+        }
+        Ok(self.mapped.apply(shown).and_then(|source| self.asked.apply(source)))
     }
 }
 
-fn found(index: &str, document: &Document, sources: &Sources) -> Result<Value, ApiError> {
+/// A document of a table, with the vectors that are shown.
+pub(super) fn fetched(table: &Watched, id: &str, sources: &Sources) -> Result<Option<Fetched>, ApiError> {
+    let fields: Vec<&str> = sources.vectors.iter().map(String::as_str).collect();
+    Ok(table.fetch(&[id], &fields).map_err(ApiError::internal)?.pop().flatten())
+}
+
+/// What is shown of a document's source.
+pub(super) fn shown(fetched: Fetched, sources: &Sources) -> Result<Option<Value>, ApiError> {
+    let mut vectors = fetched.vectors.into_iter();
+    sources.apply(&fetched.document.source, |_| Ok(vectors.next().flatten()))
+}
+
+fn found(index: &str, fetched: Fetched, sources: &Sources) -> Result<Value, ApiError> {
+    let document = &fetched.document;
     let mut found = json!({
         "_index": index, "_id": document.id, "_version": document.version, "_seq_no": document.seq,
         "_primary_term": 1, "found": true,
     });
-    if let Some(source) = sources.apply(&document.source)? {
+    if let Some(source) = shown(fetched, sources)? {
         found["_source"] = source;
     }
     Ok(found)
@@ -348,10 +435,9 @@ pub(super) fn looked_up(
     asked: SourceFilter,
 ) -> Result<(Value, bool), ApiError> {
     let (index, table) = read_from(node, name)?;
-    let sources = Sources::of(&node.cluster(), &index, asked)?;
-    let got = node.counts.of(&index).got.time(1, || table.get(id)).map_err(ApiError::internal)?;
-    match got {
-        Some(document) => Ok((found(&index, &document, &sources)?, true)),
+    let sources = Sources::of(&node.cluster(), (&index, &table), asked)?;
+    match node.counts.of(&index).got.time(1, || fetched(&table, id, &sources))? {
+        Some(document) => Ok((found(&index, document, &sources)?, true)),
         None => Ok((json!({"_index": index, "_id": id, "found": false}), false)),
     }
 }

@@ -1,17 +1,20 @@
 //! Indexes: made, looked at, changed, dropped.
 
-use super::{alias, route};
+use super::{alias, document, route};
 use crate::call::{Call, Reply};
 use crate::cluster::{Alias, Index, Names, PARAMS};
 use crate::cluster_settings;
 use crate::error::ApiError;
 use crate::mapping::{self, Mappings, Usual};
-use crate::node::{Node, exists, new_uuid, now_ms, of_engine};
+use crate::node::{Node, exists, of_engine};
 use crate::route::{Reads, Role, Route, Verb};
 use crate::settings;
 use axum::http::StatusCode;
+use lanewise_engine::documents::Schema;
+use lanewise_engine::table::Watched;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Waits that have nothing to wait for: what is acknowledged is done.
 const WAITS: [&str; 4] = ["timeout", "cluster_manager_timeout", "master_timeout", "wait_for_active_shards"];
@@ -97,7 +100,7 @@ pub(super) const ROUTES: &[Route] = &[
             "write_index_only",
         ],
         put_mapping,
-        "names more fields of indexes whose mapping is dynamic; vectors are named when an index is made",
+        "names more fields of indexes, vectors too; documents from before have no values of them until they are written again",
     ),
     route(
         Role::Admin,
@@ -186,13 +189,7 @@ pub(super) fn make(node: &Node, name: &str, body: &Map<String, Value>) -> Result
     check(body)?;
     let mut template = node.cluster().given_to(name);
     template.add(&Value::Object(body.clone()));
-    let Plan { mut settings, mappings, aliases, of_table } = Plan::read(&template.body())?;
-    let (uuid, created_ms) = (new_uuid(), now_ms());
-    settings.entry("index.number_of_shards".to_owned()).or_insert("1".to_owned());
-    settings.entry("index.number_of_replicas".to_owned()).or_insert("0".to_owned());
-    settings.insert("index.uuid".to_owned(), uuid.clone());
-    settings.insert("index.creation_date".to_owned(), created_ms.to_string());
-    settings.insert("index.provided_name".to_owned(), name.to_owned());
+    let Plan { settings, mappings, aliases, of_table } = Plan::read(&template.body())?;
     let cluster = node.cluster();
     if cluster.indices.contains_key(name) {
         return Err(exists(name));
@@ -202,7 +199,8 @@ pub(super) fn make(node: &Node, name: &str, body: &Map<String, Value>) -> Result
     }
     let table = node.engine.create(name, mappings.schema).map_err(of_engine)?;
     let set = table.set_settings(of_table);
-    let index = Index { uuid, created_ms, mappings: mappings.given, settings, aliases, closed: false };
+    let mut index = Index { settings, aliases, ..Index::new(name, mappings.given) };
+    index.settle(name);
     let named = set.map_err(|error| ApiError::argument(error.to_string())).and_then(|()| {
         node.store.change(|cluster| {
             cluster.indices.insert(name.to_owned(), index);
@@ -275,17 +273,31 @@ fn get_mapping(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
 
 fn put_mapping(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let body = call.object()?;
-    node.store.change(|cluster| {
-        for target in Names::targets(cluster, call)? {
-            let index =
-                cluster.indices.get_mut(&target.index).ok_or_else(|| ApiError::no_index(&target.index))?;
+    let mut tables = Vec::new();
+    for (name, _) in targets(node, call)? {
+        let table = node.table(&name)?;
+        tables.push((name, table));
+    }
+    let schemas = node.store.change(|cluster| {
+        let changed = |(name, table): &(String, Arc<Watched>)| {
+            let index = cluster.indices.get_mut(name).ok_or_else(|| ApiError::no_index(name))?;
             mapping::add(&mut index.mappings, &body)?;
             // Together they must be what could have been asked for at the beginning.
-            Mappings::read(&index.mappings, usual(&index.settings))?;
-        }
-        Ok(())
+            let schema = schema_of(index)?;
+            let sum = table.schema().with(&schema);
+            sum.map(|_| schema).map_err(|error| ApiError::argument(error.to_string()))
+        };
+        tables.iter().map(changed).collect::<Result<Vec<_>, ApiError>>()
     })?;
+    for ((_, table), schema) in tables.iter().zip(schemas) {
+        table.grow(&schema).map_err(document::of_grow)?;
+    }
     Ok(Reply::json(json!({"acknowledged": true})))
+}
+
+/// What the table of an index should have.
+pub(super) fn schema_of(index: &Index) -> Result<Schema, ApiError> {
+    Ok(Mappings::read(&index.mappings, usual(&index.settings))?.schema)
 }
 
 fn close(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {

@@ -119,7 +119,8 @@ fn warmup(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
 
 /// Reads every vector once, by comparing all of them, and the ways to some.
 fn warm(table: &Watched) -> Result<(), SearchTableError> {
-    for (field, params) in table.schema().vectors() {
+    let schema = table.schema();
+    for (field, params) in schema.vectors() {
         let numbers = if params.dtype == Dtype::Bits { params.dim / 8 } else { params.dim };
         let vector = match params.dtype.brought() {
             Dtype::I8 => OwnedVectors::I8(vec![1; numbers]),

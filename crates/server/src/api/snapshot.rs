@@ -1,5 +1,7 @@
 //! Snapshots of indexes, in folders that `path.repo` allows.
 
+mod restore;
+
 use super::route;
 use crate::call::{Call, Reply};
 use crate::cluster::{Names, matches};
@@ -56,6 +58,14 @@ pub(super) const ROUTES: &[Route] = &[
         &["cluster_manager_timeout", "master_timeout", "wait_for_completion"],
         create,
         "makes a snapshot of indexes while they serve; segments that the folder has are not copied again",
+    ),
+    route(
+        Role::Admin,
+        &[Verb::Post],
+        &["/_snapshot/{repo}/{snapshot}/_restore"],
+        &["cluster_manager_timeout", "master_timeout", "wait_for_completion"],
+        restore::restore,
+        "makes indexes of those in a snapshot, under other names if asked for; none may be there already, open or closed",
     ),
     route(
         Role::Read,

@@ -1,8 +1,10 @@
 //! Documents that are changed in part: read, merged, and written if nobody wrote them meanwhile.
 //!
-//! Vectors that a change does not touch are written again as they are stored.
+//! Vectors that a change does not touch are written again as they came.
 
-use super::document::{Told, of_write, read_from, told, unblocked, written_to};
+use super::document::{
+    self, Sources, Told, fetched, learned, of_write, read_from, told, unblocked, written_to,
+};
 use super::route;
 use crate::call::{Call, Params, Reply};
 use crate::error::ApiError;
@@ -152,6 +154,7 @@ impl Update {
     /// If it is not there, not what was expected, or not to be written.
     pub(super) fn run(&self, node: &Node, index: &str, table: &Watched, id: &str) -> Result<Told, ApiError> {
         let fields = vector_fields(table);
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
         let mut left = self.retries;
         loop {
             let found = table.fetch(&[id], &fields).map_err(ApiError::internal)?.pop().flatten();
@@ -159,6 +162,7 @@ impl Update {
                 Plan::Nothing { version, seq } => return Ok(nothing(index, id, version, seq)),
                 Plan::Write(write) => write,
             };
+            learned(node, index, table, std::slice::from_ref(&write)).pop().transpose()?;
             let done = node.counts.of(index).indexed.time(1, || table.write(vec![write]));
             let done = done.into_iter().next().expect("one outcome for each write");
             match done.map_err(|error| of_write(index, id, error)) {
@@ -196,8 +200,8 @@ fn conflict(index: &str, id: &str) -> ApiError {
 }
 
 /// The names of the fields that hold vectors.
-pub(super) fn vector_fields(table: &Watched) -> Vec<&str> {
-    table.schema().vectors().map(|(name, _)| name).collect()
+pub(super) fn vector_fields(table: &Watched) -> Vec<String> {
+    table.schema().vectors().map(|(name, _)| name.to_owned()).collect()
 }
 
 fn parsed(source: &[u8]) -> Result<Map<String, Value>, ApiError> {
@@ -239,13 +243,13 @@ fn untouched(
     let stored = vector_fields(table).into_iter().zip(stored);
     stored
         .filter(|(field, _)| !says(document, field))
-        .filter_map(|(field, vector)| Some((field.to_owned(), vector?)))
+        .filter_map(|(field, vector)| Some((field, vector?)))
         .collect()
 }
 
 /// Writes of the documents that were found, as they are.
 pub(super) fn same(table: &Watched, found: &Answer) -> Result<Vec<Write>, ApiError> {
-    let columns = vector_fields(table).into_iter().map(|field| found.vectors(table, field));
+    let columns = vector_fields(table).into_iter().map(|field| found.vectors(&field));
     let mut columns = columns
         .map(|column| Ok(column.map_err(ApiError::internal)?.into_iter()))
         .collect::<Result<Vec<_>, ApiError>>()?;
@@ -260,8 +264,7 @@ pub(super) fn same(table: &Watched, found: &Answer) -> Result<Vec<Write>, ApiErr
 
 fn update(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     let retries = call.params.parsed("retry_on_conflict")?.unwrap_or(0);
-    let seq =
-        super::document::condition(call.params.parsed("if_seq_no")?, call.params.parsed("if_primary_term")?)?;
+    let seq = document::condition(call.params.parsed("if_seq_no")?, call.params.parsed("if_primary_term")?)?;
     let update = Update::read(call.object()?, retries, seq.unwrap_or_default())?;
     let (name, id) = (call.name("index").unwrap_or_default(), call.name("id").unwrap_or_default());
     // Only what may be written where it is missing makes an index.
@@ -273,14 +276,14 @@ fn update(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
         .iter()
         .any(|name| call.params.get(name).is_some());
     let shown = if asked { Some(SourceFilter::read(None, &call.params)?) } else { update.source };
-    if let Some(shown) = shown.filter(|shown| *shown != SourceFilter::None)
-        && let Some(document) = table.get(id).map_err(ApiError::internal)?
-    {
-        let source = serde_json::from_slice(&document.source).map_err(ApiError::internal)?;
-        let get = json!({
-            "_seq_no": document.seq, "_primary_term": 1, "found": true, "_source": shown.apply(source),
-        });
-        told.said.insert("get".to_owned(), get);
+    if let Some(asked) = shown.filter(|shown| *shown != SourceFilter::None) {
+        let sources = Sources::of(&node.cluster(), (&index, &table), asked)?;
+        if let Some(document) = fetched(&table, id, &sources)? {
+            let seq = document.document.seq;
+            let source = document::shown(document, &sources)?;
+            let get = json!({"_seq_no": seq, "_primary_term": 1, "found": true, "_source": source});
+            told.said.insert("get".to_owned(), get);
+        }
     }
     Ok(told.reply())
 }

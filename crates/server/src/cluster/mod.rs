@@ -11,6 +11,7 @@ pub(crate) use names::{Names, PARAMS, Target, matches};
 pub(crate) use store::Store;
 pub use store::StoreError;
 
+use crate::node::{new_uuid, now_ms};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -78,6 +79,25 @@ pub(crate) struct Alias {
     /// Kept and given back; one node has nothing to route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) routing: Option<String>,
+}
+
+impl Index {
+    /// A new one of a table, with these mappings, and settings that all indexes have.
+    pub(crate) fn new(name: &str, mappings: Map<String, Value>) -> Index {
+        let mut index = Index { uuid: new_uuid(), created_ms: now_ms(), mappings, ..Index::default() };
+        index.settle(name);
+        index
+    }
+
+    /// Makes its settings say whose they are, and what they do not say.
+    pub(crate) fn settle(&mut self, name: &str) {
+        let Index { uuid, created_ms, settings, .. } = self;
+        settings.entry("index.number_of_shards".to_owned()).or_insert("1".to_owned());
+        settings.entry("index.number_of_replicas".to_owned()).or_insert("0".to_owned());
+        settings.insert("index.uuid".to_owned(), uuid.clone());
+        settings.insert("index.creation_date".to_owned(), created_ms.to_string());
+        settings.insert("index.provided_name".to_owned(), name.to_owned());
+    }
 }
 
 impl Cluster {

@@ -58,6 +58,18 @@ impl Store {
         self.now.load_full()
     }
 
+    /// As [`change`](Self::change) if there is a change to be made, else what `read` makes of the state as it is.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub(crate) fn change_if<T>(
+        &self,
+        changes: bool,
+        read: impl FnOnce(&mut Cluster) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        if changes { self.change(read) } else { read(&mut Cluster::clone(&self.now.load())) }
+    }
+
     /// Changes the state: durably, when this returns, and as a whole.
     ///
     /// # Errors

@@ -48,8 +48,14 @@ pub(super) fn read(
         "store",
         "doc_values",
         "meta",
+        "lanewise",
     ];
     only(name, "", field, &known)?;
+    // As a table has it that was made without the server.
+    if let Some(own) = field.get("lanewise") {
+        return serde_json::from_value(own.clone())
+            .map_err(|error| wrong(name, &format!("lanewise: {error}")));
+    }
     if field.contains_key("model_id") {
         return Err(wrong(
             name,

@@ -174,10 +174,6 @@ fn haystack_maps_by_templates_and_writes_by_create() {
     let query = json!({"query": {"bool": {"filter": {"term": {"name": "x"}}}}, "size": 10000});
     let found = node.ask("POST", "/h/_search", query.to_string()).expect(200);
     assert_eq!(found["hits"]["hits"][0]["_source"], json!({"content": "a cat", "name": "x"}));
-    let vectors = json!({"mappings": {"dynamic_templates": [
-        {"v": {"match": "*_v", "mapping": {"type": "knn_vector", "dimension": 2}}}]}});
-    let refused = node.ask("PUT", "/h2", vectors.to_string()).expect(400);
-    assert!(refused["error"]["reason"].as_str().unwrap().contains("knn_vector"));
 }
 
 #[test]

@@ -78,3 +78,56 @@ fn mappings_that_cannot_be_are_refused_by_field() {
     }
     assert_eq!(node.ask("HEAD", "/a", "").status, 404);
 }
+
+/// As a crash leaves it between a table and its index, or somebody who uses the engine without the server.
+#[test]
+fn a_table_without_an_index_is_adopted() {
+    use lanewise_engine::scheduler::Options;
+    use lanewise_engine::table::{Resources, When, Write};
+    use lanewise_engine::{Admission, Engine, Limits, Pool, Threads};
+    let folder = tempfile::tempdir().unwrap();
+    let node = Served::new(folder.path());
+    node.ask("PUT", "/named", knn(2).to_string()).expect(200);
+    node.ask("PUT", "/named/_alias/taken", "").expect(200);
+    drop(node);
+    let resources = Resources {
+        threads: Threads::new(None),
+        pool: std::sync::Arc::new(Pool::start(Options::default()).unwrap()),
+        admission: Admission::usual(),
+    };
+    let engine = Engine::open_folder(folder.path(), resources, Limits::default()).unwrap();
+    let schema = json!({"fields": {"v": {"type": "vector", "dim": 2, "dtype": "bf16", "metric": "cosine"}, "t": {"type": "text"}}});
+    for name in ["orphan", "taken"] {
+        let table = engine.create(name, serde_json::from_value(schema.clone()).unwrap()).unwrap();
+        let Value::Object(document) = json!({"v": [3, 4], "t": "red shoes", "any": "thing"}) else {
+            unreachable!()
+        };
+        let write = Write::Put { id: Some("1".into()), document, vectors: vec![], when: When::Always };
+        table.write(vec![write]).remove(0).unwrap();
+    }
+    drop(engine);
+    for _ in 0..2 {
+        let node = Served::new(folder.path());
+        let mappings = node.ask("GET", "/orphan/_mapping", "").expect(200)["orphan"]["mappings"].clone();
+        assert_eq!(
+            (&mappings["properties"]["v"]["dimension"], &mappings["properties"]["t"]["type"]),
+            (&json!(2), &json!("text"))
+        );
+        let query = json!({"query": {"bool": {"must": [{"match": {"t": "red"}}], "filter": [{"term": {"any": "thing"}}]}}});
+        assert_eq!(node.ask("POST", "/orphan/_count", query.to_string()).expect(200)["count"], 1);
+        let query = json!({"query": {"knn": {"v": {"vector": [3, 4], "k": 5}}}});
+        let found = node.ask("POST", "/orphan/_search", query.to_string()).expect(200);
+        assert_eq!(found["hits"]["hits"][0]["_source"]["t"], "red shoes");
+        node.ask("PUT", "/orphan/_mapping", r#"{"properties": {"k": {"type": "keyword"}}}"#).expect(200);
+        node.ask("PUT", "/orphan/_doc/2", r#"{"k": "x", "any": "thing"}"#);
+        assert_eq!(
+            node.ask("POST", "/orphan/_count", r#"{"query": {"term": {"any": "thing"}}}"#).expect(200)["count"],
+            2
+        );
+        // A name that stands for another index is left alone.
+        assert_eq!(
+            node.ask("GET", "/taken", "").expect(200).as_object().unwrap().keys().collect::<Vec<_>>(),
+            ["named"]
+        );
+    }
+}

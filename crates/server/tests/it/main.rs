@@ -6,6 +6,7 @@ mod clients;
 mod console;
 mod documents;
 mod indices;
+mod mappings;
 mod metrics;
 mod node;
 mod points;

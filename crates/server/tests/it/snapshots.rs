@@ -98,3 +98,90 @@ fn repositories_and_snapshots_that_cannot_be_are_refused() {
     assert_eq!(node.ask("GET", "/_snapshot/_status", "").expect(200), json!({"snapshots": []}));
     assert!(node.ask("POST", "/_snapshot/r/_verify", "").expect(200)["nodes"].is_object());
 }
+
+#[test]
+fn a_snapshot_is_restored_under_other_names_while_its_index_is_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = filled(folder.path());
+    node.ask("PUT", "/_snapshot/r/one?wait_for_completion=true", "").expect(200);
+    let restore = |body: Value| {
+        node.ask("POST", "/_snapshot/r/one/_restore?wait_for_completion=true", body.to_string())
+    };
+    let taken = restore(json!({})).expect(500);
+    assert_eq!(taken["error"]["type"], "snapshot_restore_exception");
+    assert!(
+        taken["error"]["reason"].as_str().unwrap().contains("cannot restore index [a] because an open index")
+    );
+    std::thread::scope(|scope| {
+        // The index goes on meanwhile; what is restored is what was saved.
+        let writer = scope.spawn(|| {
+            for n in 0..60 {
+                node.ask("POST", "/a/_doc", json!({"v": [n, 2], "more": n}).to_string()).expect(201);
+            }
+        });
+        for n in 0..4 {
+            let body = json!({"indices": "a,b*", "rename_pattern": "^(.)$", "rename_replacement": format!("$1_{n}"),
+                "include_aliases": false});
+            let done = restore(body).expect(200);
+            assert_eq!(done["snapshot"]["indices"], json!([format!("a_{n}"), format!("b_{n}")]));
+            let count = node.ask("GET", &format!("/a_{n}/_count"), "").expect(200)["count"].clone();
+            assert_eq!(count, 5);
+        }
+        writer.join().unwrap();
+    });
+    assert_eq!(node.ask("GET", "/a/_count", "").expect(200)["count"], 65);
+    let one = node.ask("GET", "/a_0", "").expect(200)["a_0"].clone();
+    assert_eq!((&one["aliases"], &one["settings"]["index"]["provided_name"]), (&json!({}), &json!("a_0")));
+    assert_ne!(
+        one["settings"]["index"]["uuid"],
+        node.ask("GET", "/a", "").expect(200)["a"]["settings"]["index"]["uuid"]
+    );
+    // It is an index like others: it learns, and finds its vectors.
+    node.ask("PUT", "/a_0/_doc/new?refresh=true", r#"{"v": [9, 9], "late": "x"}"#).expect(201);
+    let query = json!({"query": {"knn": {"v": {"vector": [9, 9], "k": 1}}}});
+    let found = node.ask("POST", "/a_0/_search", query.to_string()).expect(200);
+    assert_eq!(found["hits"]["hits"][0]["_source"], json!({"v": [9.0, 9.0], "late": "x"}));
+    node.ask("DELETE", "/a", "").expect(200);
+    node.ask("POST", "/_snapshot/r/one/_restore", r#"{"indices": ["a"]}"#).expect(200);
+    for _ in 0..100 {
+        if node.ask("HEAD", "/a", "").status == 200 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(node.ask("GET", "/x/_count", "").expect(200)["count"], 5);
+    for (body, status, says) in [
+        (json!({"indices": "none"}), 404, "no such index [none]"),
+        (json!({"rename_pattern": "("  , "rename_replacement": "x"}), 400, "rename_pattern"),
+        (json!({"rename_pattern": ".*"}), 400, "go together"),
+        (json!({"rename_pattern": ".+", "rename_replacement": "same"}), 500, "same index [same]"),
+        (json!({"rename_pattern": "$", "rename_replacement": "/up"}), 400, "Invalid index name"),
+        (json!({"index_settings": {}}), 400, "index_settings"),
+        (json!({"include_global_state": true}), 400, "include_global_state"),
+    ] {
+        let said = restore(body).expect(status);
+        assert!(said["error"]["reason"].as_str().unwrap().contains(says), "{said}");
+    }
+    assert_eq!(node.ask("POST", "/_snapshot/r/none/_restore", "").status, 404);
+}
+
+/// A file of the snapshot is damaged: there is no index then, and no table.
+#[test]
+fn what_cannot_be_restored_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = filled(folder.path());
+    node.ask("PUT", "/_snapshot/r/one?wait_for_completion=true", r#"{"indices": "a"}"#).expect(200);
+    let segments = folder.path().join("repos/one/segments");
+    let segment = std::fs::read_dir(segments).unwrap().next().unwrap().unwrap().path();
+    let file = segment.join("rows");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let body = r#"{"rename_pattern": "a", "rename_replacement": "z"}"#;
+    let said = node.ask("POST", "/_snapshot/r/one/_restore?wait_for_completion=true", body).expect(500);
+    assert_eq!(said["error"]["type"], "snapshot_exception");
+    assert_eq!(node.ask("HEAD", "/z", "").status, 404);
+    assert!(!folder.path().join("tables/z").exists());
+    drop(node);
+    assert_eq!(Served::new(folder.path()).ask("HEAD", "/z", "").status, 404);
+}

@@ -131,7 +131,7 @@ impl Salvage {
         }
         let parse = |(&row, (vectors, gone)): (&u32, _)| {
             let source: Map<String, Value> = serde_json::from_slice(&self.sources.source(row)?).ok()?;
-            Some((mapping.parse(self.rows.id(row), &source, vectors).ok()?, gone))
+            Some((mapping.parse_again(self.rows.id(row), &source, vectors).ok()?, gone))
         };
         rows.iter().zip(beside).map(parse).collect()
     }

@@ -2,7 +2,6 @@
 
 use super::super::fetch::FetchError;
 use super::super::segment::SegmentId;
-use super::super::table::Table;
 use super::super::view::{At, View};
 use super::Profile;
 use crate::documents::RunError;
@@ -66,14 +65,21 @@ impl Answer {
         self.view.parts[hit.at.part].source(hit.at.row)
     }
 
-    /// Of each hit, in their order, the vector of a field as it was when the search began; `None` where it has none. The
-    /// table is the one that was searched.
+    /// Of each hit, in their order, the vector of a field as it was when the search began; `None` where it has none.
     ///
     /// # Errors
-    /// As [`Table::fetch`].
-    pub fn vectors(&self, table: &Table, field: &str) -> Result<Vec<Option<OwnedVectors>>, FetchError> {
+    /// As [`Table::fetch`](super::super::Table::fetch).
+    pub fn vectors(&self, field: &str) -> Result<Vec<Option<OwnedVectors>>, FetchError> {
         let places: Vec<At> = self.hits.iter().map(|hit| hit.at).collect();
-        self.view.vectors(&table.mapping, field, &places)
+        self.view.vectors(field, &places)
+    }
+
+    /// The same of one hit.
+    ///
+    /// # Errors
+    /// As [`Table::fetch`](super::super::Table::fetch).
+    pub fn vector(&self, hit: &Hit, field: &str) -> Result<Option<OwnedVectors>, FetchError> {
+        Ok(self.view.vectors(field, &[hit.at])?.pop().flatten())
     }
 
     /// The segment that a hit is in.

@@ -114,7 +114,7 @@ impl Table {
         let _searching = Counted::begin();
         let pool = &*self.resources.pool;
         let until = timeout.map(|timeout| pool.scheduler().elapsed().saturating_add(timeout));
-        let ready = Ready::new(self, &view, request)?;
+        let ready = Ready::new(&view, request)?;
         let together = match request.concurrent {
             Concurrent::Off => false,
             Concurrent::On => true,
@@ -126,7 +126,7 @@ impl Table {
             (false, _) => Vec::new(),
             (true, Some(runs)) => runs.to_vec(),
             (true, None) => {
-                let runs = view.parts.iter().map(|part| self.runs(part, until, proceed));
+                let runs = view.parts.iter().map(|part| self.runs(&view, part, until, proceed));
                 runs.collect::<Result<_, _>>()?
             }
         };
@@ -172,11 +172,12 @@ impl Table {
     /// Runs that hold all rows of a part. Who makes them asks for the memory, not who waits for that.
     fn runs(
         &self,
+        view: &View,
         part: &Part,
         until: Option<Duration>,
         proceed: &dyn Fn() -> ControlFlow<()>,
     ) -> Result<Divided, SearchTableError> {
-        let Body::Head(head) = &part.body else { return Ok(part.runs(&self.mapping)?) };
+        let Body::Head(head) = &part.body else { return Ok(part.runs(&view.mapping)?) };
         if let Some(runs) = head.runs() {
             return Ok(runs);
         }
@@ -185,7 +186,7 @@ impl Table {
             return Ok(runs);
         }
         let _admitted = self.admitted(need::runs(head), until, proceed)?;
-        head.make_runs(&turn, &self.mapping, proceed)?.ok_or(SearchTableError::Stopped)
+        head.make_runs(&turn, &view.mapping, proceed)?.ok_or(SearchTableError::Stopped)
     }
 
     /// The most memory that a search takes as the table is now, bytes, beside what threads keep from search to search.
@@ -194,7 +195,7 @@ impl Table {
     /// If anything about the request is wrong.
     pub fn predict_search(&self, request: &Request) -> Result<u64, SearchTableError> {
         let view = self.view();
-        let ready = Ready::new(self, &view, request)?;
+        let ready = Ready::new(&view, request)?;
         let runs = |part: &Part| match &part.body {
             Body::Head(head) if ready.is_searched() => need::runs(head),
             _ => 0,

@@ -34,7 +34,7 @@ impl Table {
     pub fn pin(&self, timeout: Option<Duration>) -> Result<Pin, SearchTableError> {
         let until = timeout.map(|timeout| self.resources.pool.scheduler().elapsed().saturating_add(timeout));
         let view = self.view();
-        let runs = view.parts.iter().map(|part| self.runs(part, until, &|| ControlFlow::Continue(())));
+        let runs = view.parts.iter().map(|part| self.runs(&view, part, until, &|| ControlFlow::Continue(())));
         let runs = runs.collect::<Result<_, _>>()?;
         Ok(Pin { view, runs, table: self.view.clone(), pool: self.resources.pool.clone() })
     }

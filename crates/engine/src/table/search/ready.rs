@@ -1,6 +1,5 @@
 //! A request that was checked: what may be wrong with it is known before anything is searched.
 
-use super::super::table::Table;
 use super::super::view::View;
 use super::SearchTableError;
 use super::request::{Fusion, Nearest, Request};
@@ -33,19 +32,15 @@ pub(in crate::table) struct Probe<'a> {
 
 impl<'a> Ready<'a> {
     /// Of a table as `view` shows it.
-    pub(super) fn new(
-        table: &Table,
-        view: &View,
-        request: &'a Request,
-    ) -> Result<Ready<'a>, SearchTableError> {
-        let mapping = &table.mapping;
+    pub(super) fn new(view: &View, request: &'a Request) -> Result<Ready<'a>, SearchTableError> {
+        let mapping = &view.mapping;
         let query = request.query.as_ref().map(|query| mapping.compile(query)).transpose()?;
         let filter = request.filter.as_ref().map(|filter| {
             let json = serde_json::to_string(filter).expect("a query is JSON");
             Ok::<_, SearchTableError>((json, mapping.compile(filter)?))
         });
         let rows = view.parts.iter().map(|part| part.rows()).sum();
-        let probes = request.nearest.iter().map(|nearest| probe(table, view, nearest, rows));
+        let probes = request.nearest.iter().map(|nearest| probe(view, nearest, rows));
         let probes = probes.collect::<Result<Vec<_>, _>>()?;
         check(&request.fusion, probes.len() + usize::from(query.is_some()))?;
         let order = match &request.sort[..] {
@@ -97,14 +92,9 @@ impl<'a> Ready<'a> {
     }
 }
 
-fn probe<'a>(
-    table: &Table,
-    view: &View,
-    nearest: &'a Nearest,
-    rows: usize,
-) -> Result<Probe<'a>, SearchTableError> {
+fn probe<'a>(view: &View, nearest: &'a Nearest, rows: usize) -> Result<Probe<'a>, SearchTableError> {
     let name = &*nearest.field;
-    let Some((field, params)) = table.mapping.vector(name) else {
+    let Some((field, params)) = view.mapping.vector(name) else {
         return Err(SearchTableError::Field { field: name.to_owned() });
     };
     let wrong = |error| SearchTableError::Nearest { field: name.to_owned(), error };

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
-/// The version of snapshots that this program writes.
-const VERSION: u32 = 1;
+/// The newest version of snapshots; what older programs can read says that it is 1.
+const VERSION: u32 = 2;
 
 /// A table at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub(super) struct File {
 
 impl Contents {
     pub(super) fn new(schema: Schema, settings: Settings, created_ms: u64, last: u64) -> Contents {
-        Contents { version: VERSION, created_ms, schema, settings, last, segments: Vec::new() }
+        Contents { version: schema.version(), created_ms, schema, settings, last, segments: Vec::new() }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -115,8 +115,18 @@ impl Contents {
 mod tests {
     use super::*;
 
+    /// Of version 1, and of version 2: with what came to schemas.
+    const SCHEMAS: [&str; 2] = [
+        r#"{"fields": {"n": {"type": "integer"}, "v": {"type": "vector", "dim": 2}}}"#,
+        r#"{"fields": {"a": {"type": "vector", "dim": 3}, "n": {"type": "integer"}, "n.k": {"type": "keyword"}, "v": {"type": "vector", "dim": 2}},
+            "rules": {"n.k": {"ignore_above": 9, "null_value": "x"}, "v": {"exact": true}}, "later": ["a"]}"#,
+    ];
+
     fn golden() -> Contents {
-        let schema = r#"{"fields": {"n": {"type": "integer"}, "v": {"type": "vector", "dim": 2}}}"#;
+        of(SCHEMAS[0])
+    }
+
+    fn of(schema: &str) -> Contents {
         let mut contents =
             Contents::new(serde_json::from_str(schema).unwrap(), Settings::default(), 1_767_225_600_000, 41);
         let file = |name: &str, bytes, end| File { name: name.to_owned(), bytes, end };
@@ -133,17 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn the_golden_file_is_read_and_written() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/snapshot-1.lw");
-        let memory = lanewise_storage::Memory::new();
-        manifest::replace(&memory, Path::new("m"), 0, &golden().encode()).unwrap();
-        let written = lanewise_storage::Storage::open(&memory, Path::new("m")).unwrap();
-        if std::env::var_os("LANEWISE_GOLDEN").is_some() {
-            std::fs::write(path, (*written).as_ref()).unwrap();
+    fn the_golden_files_are_read_and_written() {
+        for (version, schema) in (1..).zip(SCHEMAS) {
+            let path = format!("{}/tests/golden/snapshot-{version}.lw", env!("CARGO_MANIFEST_DIR"));
+            let golden = of(schema);
+            assert_eq!(golden.version, version);
+            let memory = lanewise_storage::Memory::new();
+            manifest::replace(&memory, Path::new("m"), 0, &golden.encode()).unwrap();
+            let written = lanewise_storage::Storage::open(&memory, Path::new("m")).unwrap();
+            if std::env::var_os("LANEWISE_GOLDEN").is_some() {
+                std::fs::write(&path, (*written).as_ref()).unwrap();
+            }
+            let file = std::fs::read(path).unwrap();
+            assert_eq!(Contents::decode(&file).unwrap(), golden);
+            assert!((*written).as_ref() == file);
         }
-        let file = std::fs::read(path).unwrap();
-        assert_eq!(Contents::decode(&file).unwrap(), golden());
-        assert!((*written).as_ref() == file);
     }
 
     #[test]

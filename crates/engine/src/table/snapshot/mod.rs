@@ -20,6 +20,7 @@ use super::seal::FlushError;
 use super::segment::{Sealed, SegmentError, SegmentId, folder};
 use super::table::Table;
 use super::view::{Body, Part};
+use crate::documents::{Mapping, Schema};
 use contents::{Contents, File, Stored};
 use copy::{Copying, end_of};
 use lanewise_storage::blob::BlobError;
@@ -156,8 +157,8 @@ impl Table {
         }
         // What cannot be sealed on a full disk, say, is sealed for the snapshot alone.
         self.flush().or_else(unless_the_disks)?;
-        let (frozen, last, identity) = self.frozen()?;
-        let mut contents = Contents::new(self.schema().clone(), (*self.settings()).clone(), created_ms, last);
+        let (frozen, last, identity, schema) = self.frozen()?;
+        let mut contents = Contents::new(schema, (*self.settings()).clone(), created_ms, last);
         let made = repository.write(name, &mut contents, &frozen, identity, progress);
         if made.is_err() {
             // Best effort: what is left is removed by the next that changes the repository.
@@ -166,8 +167,8 @@ impl Table {
         made
     }
 
-    /// The files of all segments as they are at one moment, its last write, and whose they are.
-    fn frozen(&self) -> Result<(Vec<Frozen>, u64, u64), SnapshotError> {
+    /// The files of all segments as they are at one moment, its last write, whose they are, and the schema.
+    fn frozen(&self) -> Result<(Vec<Frozen>, u64, u64, Schema), SnapshotError> {
         // No merge removes files meanwhile.
         let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut writer = self.writer();
@@ -185,13 +186,14 @@ impl Table {
                 Some(writer)
             }
         };
-        let frozen = view.parts.iter().filter(|part| part.live() > 0).map(|part| self.open_files(part));
+        let frozen =
+            view.parts.iter().filter(|part| part.live() > 0).map(|part| self.open_files(&view.mapping, part));
         let frozen = frozen.collect::<Result<_, _>>()?;
         drop(held);
-        Ok((frozen, last, identity))
+        Ok((frozen, last, identity, Schema::clone(view.mapping.schema())))
     }
 
-    fn open_files(&self, part: &Part) -> Result<Frozen, SnapshotError> {
+    fn open_files(&self, mapping: &Mapping, part: &Part) -> Result<Frozen, SnapshotError> {
         let segment = part.segment;
         let dir = folder(segment);
         let storage: Arc<dyn Storage> = match &part.body {
@@ -202,7 +204,7 @@ impl Table {
                 let head = head.as_of(&self.resources.threads).map_err(SegmentError::from)?;
                 let from = (&head, &part.deleted);
                 let effort = Effort::of(self.resources.threads);
-                Sealed::write(&memory, &self.mapping, segment, from, &effort, Asked::Nobody)?;
+                Sealed::write(&memory, mapping, segment, from, &effort, Asked::Nobody)?;
                 memory
             }
         };

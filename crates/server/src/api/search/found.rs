@@ -246,7 +246,7 @@ impl Part {
         let mut values = Map::new();
         if wants_fields || self.sources.any() {
             let source = self.answer.source(hit).map_err(ApiError::internal)?;
-            if let Some(source) = self.sources.apply(&source)? {
+            if let Some(source) = self.sources.apply(&source, |field| self.answer.vector(hit, field))? {
                 said["_source"] = source;
             }
             if wants_fields {

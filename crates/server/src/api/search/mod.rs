@@ -191,11 +191,11 @@ fn find(node: &Node, all: &[Searched], asked: &Asked) -> Result<Found, ApiError>
     for one in all {
         let index = one.index.as_str();
         let settings = cluster.indices.get(index).map(|index| &index.settings);
-        let mut request = asked.request(settings, one.filter.clone(), one.table.schema())?;
+        let mut request = asked.request(settings, one.filter.clone(), &one.table.schema())?;
         if one.after.is_some() {
             request.after = one.after.clone();
         }
-        let sources = Sources::of(&cluster, index, asked.source.clone())?;
+        let sources = Sources::of(&cluster, (index, &one.table), asked.source.clone())?;
         node.recall.sample(index, &one.table, &request);
         let count = node.counts.of(index);
         count.searched.time(1, || found.add(one, request, sources, asked))?;
