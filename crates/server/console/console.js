@@ -66,7 +66,7 @@ function note(name, value) {
 }
 
 function draw(chart, lines, unit) {
-  const [width, height, left, below] = [600, 176, 44, 16];
+  const [width, height, left, below] = [600, 176, 58, 16];
   const values = lines.flat().filter((value) => value !== null);
   const top = Math.max(...values, unit === 'ms' ? 0.1 : 1) * 1.1;
   const x = (i) => left + (width - left) * i / (KEPT - 1);
