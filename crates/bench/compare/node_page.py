@@ -109,6 +109,7 @@ def draw(path: Path, rows: Sequence["Row"]) -> None:
     from matplotlib import pyplot
 
     panels = list(dict.fromkeys((row.data, row.merged) for row in rows))
+    names = list(dict.fromkeys(row.server for row in rows))
     figure, axes = pyplot.subplots(
         1, len(panels), figsize=(4.2 * len(panels), 3.6), squeeze=False, layout="constrained"
     )
@@ -116,13 +117,14 @@ def draw(path: Path, rows: Sequence["Row"]) -> None:
         for row in rows:
             if (row.data, row.merged) == panel:
                 speeds = [median(cell.speeds) for cell in row.cells.values()]
-                axis.plot(list(row.cells), speeds, marker="o", label=row.server)
+                axis.plot(list(row.cells), speeds, marker="o", color=f"C{names.index(row.server)}")
         axis.set_xscale("log", base=2)
         axis.set_xticks(list(rows[0].cells), [str(each) for each in rows[0].cells])
         axis.set_ylim(bottom=0)
         axis.set_title(f"{panel[0]}, {'one segment' if panel[1] else 'not merged'}")
         axis.set_xlabel("clients")
     axes[0][0].set_ylabel("queries a second, recall 0.95")
-    axes[0][0].legend()
+    lines = [pyplot.Line2D([], [], color=f"C{number}") for number in range(len(names))]
+    axes[0][0].legend(lines, names)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
