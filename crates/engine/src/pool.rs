@@ -128,22 +128,7 @@ impl Pool {
             Plan::Lists => with_scratch(|scratch| reader.probe(query, &whole, scratch))?,
             _ => None,
         };
-        let Some(probed) = probed else {
-            if reader.check(query, &whole)? != 1 {
-                return Err(SearchError::OneQuery { queries: query.count(reader.dim()) }.into());
-            }
-            let (reader, query) = (reader.clone(), OwnedVectors::from(query));
-            let search = move |scratch: &mut Scratch, context: &Context<'_>| {
-                let stopped = || context.stopped();
-                let how = Search { filter: filter.as_ref(), stop: Some(Stop::new(&stopped)), ..how };
-                let found = reader.search(query.as_vectors(), &how, scratch);
-                // One query has one result.
-                let found = found.map(|(mut all, counts)| (all.remove(0), counts));
-                let bytes = found.as_ref().map_or(0, |(_, counts)| counts.bytes);
-                (found, bytes)
-            };
-            return Ok(Pending(self.scheduler.submit(MappingId::table(table.0), timeout, search)?));
-        };
+        let Some(probed) = probed else { return self.whole(table, reader, query, None, &whole, timeout) };
         let ids: Vec<MappingId> = probed.lists().map(|list| MappingId::list(table.0, list)).collect();
         let probed = Arc::new(probed);
         let lists = probed.clone();
@@ -165,6 +150,53 @@ impl Pool {
     /// Where what was placed is, and what was read of it lately.
     pub fn homes(&self) -> Homes {
         self.scheduler.homes()
+    }
+
+    /// Finds all within `radius` of one query, as [`Reader::within`]; else as [`search`](Self::search).
+    ///
+    /// # Errors
+    /// As [`search`](Self::search), and if `radius` is not a number.
+    pub fn within(
+        &self,
+        table: TableId,
+        reader: &Reader,
+        query: Vectors<'_>,
+        radius: f32,
+        how: &Search<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<Pending, Refused> {
+        reader.check_within(query, radius, how)?;
+        self.whole(table, reader, query, Some(radius), how, timeout)
+    }
+
+    /// One task: all within `radius`, if there is one, or the nearest.
+    fn whole(
+        &self,
+        table: TableId,
+        reader: &Reader,
+        query: Vectors<'_>,
+        radius: Option<f32>,
+        how: &Search<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<Pending, Refused> {
+        if reader.check(query, how)? != 1 {
+            return Err(SearchError::OneQuery { queries: query.count(reader.dim()) }.into());
+        }
+        let (filter, how) = (how.filter.cloned(), Search { filter: None, stop: None, ..*how });
+        let (reader, query) = (reader.clone(), OwnedVectors::from(query));
+        let search = move |scratch: &mut Scratch, context: &Context<'_>| {
+            let stopped = || context.stopped();
+            let how = Search { filter: filter.as_ref(), stop: Some(Stop::new(&stopped)), ..how };
+            let found = match radius {
+                Some(radius) => reader.within(query.as_vectors(), radius, None, &how, scratch),
+                None => reader.search(query.as_vectors(), &how, scratch),
+            };
+            // One query has one result.
+            let found = found.map(|(mut all, counts)| (all.remove(0), counts));
+            let bytes = found.as_ref().map_or(0, |(_, counts)| counts.bytes);
+            (found, bytes)
+        };
+        Ok(Pending(self.scheduler.submit(MappingId::table(table.0), timeout, search)?))
     }
 
     /// What has been done so far.

@@ -65,6 +65,7 @@ const KNOWN: &[(&str, When, Form)] = &[
     ("index.refresh_interval", When::Always, Form::Time),
     ("index.search.idle.after", When::Always, Form::Time),
     ("index.max_result_window", When::Always, Form::Number),
+    ("index.search.default_pipeline", When::Always, Form::Any),
     ("index.hidden", When::Always, Form::Flag),
     ("index.codec", When::Created, Form::Any),
     ("index.translog.durability", When::Always, Form::Any),

@@ -5,7 +5,7 @@
 //! together in the end. All terms of a run go into that, so that counts do not depend on how rows are divided into runs.
 
 use super::mapping::Mapping;
-use super::query::{Query, QueryError};
+use super::query::{Compiled, Query, QueryError};
 use super::run::{Run, RunError};
 use super::schema::FieldKind;
 use serde::{Deserialize, Serialize};
@@ -191,7 +191,10 @@ impl Mapping {
         let in_field = |error| AggregationError::Field { name: name.to_owned(), error };
         if kind == FILTER {
             let query = Query::deserialize(how).map_err(|error| wrong(format!("filter: {error}")))?;
-            let query = self.compile(&query).map_err(in_field)?.0;
+            let Compiled { query, vectored } = self.compile(&query).map_err(in_field)?;
+            if !vectored.is_empty() {
+                return Err(in_field(QueryError::Vectors));
+            }
             return Ok(AggregationVariants::Filter(FilterAggregation::new_with_builder(Box::new(Filter {
                 query,
             }))));

@@ -4,9 +4,11 @@
 //! and [`Query`]s into tantivy's. A [`Run`] holds the documents of consecutive rows, immutably.
 
 mod aggregations;
+mod found;
 pub(crate) mod given;
 mod grown;
 mod mapping;
+mod nearest;
 mod order;
 mod query;
 mod run;
@@ -18,7 +20,9 @@ mod tests;
 mod value;
 
 pub use aggregations::{AggregationError, Aggregations, Collecting, Partial};
+pub use found::{Rows, Vectored, Vectors};
 pub use mapping::{DocumentError, Mapping, Parsed};
+pub use nearest::{Nearest, Scored, Space};
 pub use order::{Cell, Columns, Number, Order, OrderError, Position, Sort, SortBy};
 pub use query::{Compiled, Operator, Query, QueryError, Range};
 pub use run::{Run, RunError, RunWriter, Weighed};

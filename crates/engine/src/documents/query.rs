@@ -3,7 +3,9 @@
 //! As JSON: `{"term": {"field": "color", "value": "red"}}`. A field that the schema does not name is a path into the dynamic
 //! ones; a trailing `.keyword` is passed over there, since each of their strings is both a keyword and a text.
 
+use super::found::{Rows, Vectored, Vectors};
 use super::mapping::Mapping;
+use super::nearest::{Nearest, Scored};
 use super::schema::{Analyzer, FieldKind};
 use super::settled::Settled;
 use super::value;
@@ -76,6 +78,23 @@ pub enum Query {
     Boost { query: Box<Query>, factor: f32 },
     /// The same, each with this score.
     Constant { query: Box<Query>, score: f32 },
+    /// With a vector that is near, of all in the table; scored by what OpenSearch makes of its distance.
+    Nearest(Nearest),
+    /// Those that a query finds, scored by their vectors.
+    Scored(Scored),
+}
+
+impl Query {
+    /// What all of them find, without scores.
+    pub fn all_of(queries: Vec<Query>) -> Query {
+        Query::Bool {
+            must: Vec::new(),
+            should: Vec::new(),
+            filter: queries,
+            must_not: Vec::new(),
+            minimum_should_match: None,
+        }
+    }
 }
 
 /// Bounds; any may be left out.
@@ -125,13 +144,19 @@ pub enum QueryError {
     Depth,
     #[error("{argument}={given}: give a finite number, 0 or more")]
     Number { argument: &'static str, given: f32 },
+    #[error("vectors are not looked for in a filter of aggregations")]
+    Vectors,
     #[error("minimum_should_match={given}: there are {should} queries in should")]
     Minimum { given: usize, should: usize },
 }
 
 /// A query that was checked, for any run of the same mapping.
 #[derive(Debug)]
-pub struct Compiled(pub(super) Box<dyn Ready>);
+pub struct Compiled {
+    pub(super) query: Box<dyn Ready>,
+    /// To be answered, and filled in, before it is weighed.
+    pub vectored: Vec<Vectored>,
+}
 
 /// Where a field's values are.
 enum Target<'a> {
@@ -145,13 +170,24 @@ impl Mapping {
     /// # Errors
     /// What is wrong, by field.
     pub fn compile(&self, query: &Query) -> Result<Compiled, QueryError> {
-        self.at_depth(query, DEPTH_MAX).map(Compiled)
+        self.compile_at(query, DEPTH_MAX)
     }
 
-    fn at_depth(&self, query: &Query, left: usize) -> Result<Box<dyn Ready>, QueryError> {
+    fn compile_at(&self, query: &Query, left: usize) -> Result<Compiled, QueryError> {
+        let mut vectored = Vec::new();
+        let query = self.at_depth(query, left, &mut vectored)?;
+        Ok(Compiled { query, vectored })
+    }
+
+    fn at_depth(
+        &self,
+        query: &Query,
+        left: usize,
+        vectored: &mut Vec<Vectored>,
+    ) -> Result<Box<dyn Ready>, QueryError> {
         let left = left.checked_sub(1).ok_or(QueryError::Depth)?;
-        let all = |queries: &[Query]| -> Result<Vec<Box<dyn Ready>>, QueryError> {
-            queries.iter().map(|query| self.at_depth(query, left)).collect()
+        let mut all = |queries: &[Query]| -> Result<Vec<Box<dyn Ready>>, QueryError> {
+            queries.iter().map(|query| self.at_depth(query, left, vectored)).collect()
         };
         Ok(match query {
             Query::All => Box::new(AllQuery),
@@ -224,12 +260,35 @@ impl Mapping {
                 Box::new(BooleanQuery::with_minimum_required_clauses(clauses, least))
             }
             Query::Boost { query, factor } => {
-                Box::new(BoostQuery::new(self.at_depth(query, left)?, finite("factor", *factor)?))
+                let query = self.at_depth(query, left, vectored)?;
+                Box::new(BoostQuery::new(query, finite("factor", *factor)?))
             }
             Query::Constant { query, score } => {
-                Box::new(ConstScoreQuery::new(self.at_depth(query, left)?, finite("score", *score)?))
+                let query = self.at_depth(query, left, vectored)?;
+                Box::new(ConstScoreQuery::new(query, finite("score", *score)?))
+            }
+            Query::Nearest(near) => {
+                let (asked, among) = (Vectors::Nearest(near.clone()), near.filter.as_deref());
+                self.vectored(asked, among, left, vectored)?
+            }
+            Query::Scored(scored) => {
+                self.vectored(Vectors::Scored(scored.clone()), Some(&scored.query), left, vectored)?
             }
         })
+    }
+
+    /// Notes what is asked of vectors; what it will find.
+    fn vectored(
+        &self,
+        asked: Vectors,
+        among: Option<&Query>,
+        left: usize,
+        vectored: &mut Vec<Vectored>,
+    ) -> Result<Box<dyn Ready>, QueryError> {
+        let among = among.map(|among| self.compile_at(among, left)).transpose()?;
+        let rows = Rows::default();
+        vectored.push(Vectored { asked, among, rows: rows.clone() });
+        Ok(Box::new(rows))
     }
 
     fn target<'a>(&'a self, field: &'a str, asked: &'static str) -> Result<Target<'a>, QueryError> {

@@ -5,6 +5,7 @@
 use super::grown::Grown;
 use super::mapping::{Mapping, Parsed};
 use super::query::Compiled;
+use serde_json::{Value as Json, json};
 use tantivy::directory::{Directory, OwnedBytes};
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
 use tantivy::indexer::merge_filtered_segments;
@@ -246,6 +247,24 @@ impl Run {
         Ok(())
     }
 
+    /// How the score of a row that a query finds came about: `value`, `description`, and `details` of the same form.
+    ///
+    /// # Errors
+    /// If it does not find it, or it cannot be read.
+    pub fn explain(&self, query: &Weighed, row: u32) -> Result<Json, RunError> {
+        /// As OpenSearch has it: with details, be there none.
+        fn told(explanation: Json) -> Json {
+            let details = explanation["details"].as_array().cloned().unwrap_or_default();
+            let details: Vec<Json> = details.into_iter().map(told).collect();
+            json!({
+                "value": explanation["value"], "description": explanation["description"], "details": details,
+            })
+        }
+        let explanation = query.0.explain(self.segment(), row)?;
+        let explanation = serde_json::to_value(explanation);
+        Ok(told(explanation.map_err(|error| TantivyError::InternalError(error.to_string()))?))
+    }
+
     /// Of the rows that a query finds those with a score above what `found` returned last (before: all), and some others:
     /// blocks of rows that cannot have such a score are passed over.
     ///
@@ -299,7 +318,7 @@ impl Compiled {
             true => EnableScoring::enabled_from_statistics_provider(&statistics, &first.searcher),
             false => EnableScoring::disabled_from_searcher(&first.searcher),
         };
-        Ok(Some(Weighed(self.0.weight(scoring)?)))
+        Ok(Some(Weighed(self.query.weight(scoring)?)))
     }
 }
 

@@ -50,8 +50,8 @@ pub use open::OpenError;
 pub use repair::{Repair, RepairError, repair};
 pub use seal::FlushError;
 pub use search::{
-    Answer, Concurrent, DocumentProfile, FilterProfile, Fusion, Hit, Nearest, Normalization, Pin, Profile,
-    Request, SearchTableError, SegmentProfile, TaskProfile, Total, VectorProfile, score,
+    Answer, Concurrent, DocumentProfile, Figures, FilterProfile, Fusion, Hit, Nearest, Normalization, Pin,
+    Profile, Request, SearchTableError, SegmentProfile, TaskProfile, Total, VectorProfile, fuse, score,
 };
 pub use segment::{SegmentError, SegmentId};
 pub use settings::{Durability, Settings, SettingsError};

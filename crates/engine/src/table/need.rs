@@ -8,7 +8,7 @@
 use super::apply::Checked;
 use super::head::Head;
 use super::lookup;
-use super::search::Ready;
+use super::search::{Asked, Prepared, Probe, Ready, Within};
 use super::view::{Body, Part, View};
 use crate::documents::{Mapping, Parsed};
 use lanewise_index::{AddError, Code, Dtype, Index, Kind, Need, OwnedVectors, Params};
@@ -272,16 +272,37 @@ pub(super) fn search(ready: &Ready<'_>, view: &View, searched: bool) -> u64 {
         let bits = rows.div_ceil(64) * 8;
         // Of documents twice as many as are wanted are kept at a time.
         need += if searched { 2 } else { 1 } * ready.hits.min(rows) * (HIT + CELL * cells);
-        for probe in &ready.probes {
-            need += probe.how.k.min(rows) * NEIGHBOR + probe.how.ef_search.min(rows) * MET;
+        for (found, own) in &ready.probes {
+            need += probe(found, rows);
             need += if ready.filter.is_some() || part.deleted.count() > 0 { bits } else { 0 };
+            need += own.iter().map(|own| bits + within(own, rows)).sum::<usize>();
         }
+        need += ready.query.iter().chain(&ready.filter).map(|query| within(query, rows)).sum::<usize>();
         // The filter's rows, and those that were found.
         need += if ready.filter.is_some() { bits } else { 0 };
         need += if searched && !ready.probes.is_empty() { 2 * bits } else { 0 };
     }
     need += ready.request.aggregations.values().map(figures).sum::<usize>();
     need as u64
+}
+
+/// What is found near one vector, of so many rows.
+fn probe(probe: &Probe, rows: usize) -> usize {
+    let k = if probe.radius.is_some() { rows } else { probe.how.k.min(rows) };
+    k * NEIGHBOR + probe.how.ef_search.min(rows) * MET
+}
+
+/// What is found by vectors within a query.
+fn within(query: &Prepared, rows: usize) -> usize {
+    let each = query.within.iter().map(|Within { asked, among, .. }| {
+        let own = match asked {
+            Asked::Nearest(asked) => probe(asked, rows),
+            Asked::Compared(_) => rows * NEIGHBOR,
+        };
+        // What may be found, its filter, and its rows.
+        own + 2 * rows.div_ceil(8) + among.as_ref().map_or(0, |among| within(among, rows))
+    });
+    each.sum()
 }
 
 /// What it takes to put the rows of a head that nobody searched into a form that can be searched.

@@ -196,9 +196,9 @@ impl Part {
         number.map(|number| number as i64)
     }
 
-    /// The field's vectors whose rows are alive, and in `rows`, which the filter that is given with it (as JSON) finds, if
-    /// there is one; `None`: all are.
-    pub(super) fn filter(&self, field: usize, rows: Option<(&str, &Bits)>) -> Option<Filter> {
+    /// The field's vectors whose rows are alive, and in `rows`, which the filter that is given with it (as JSON, if it may be
+    /// kept) finds, if there is one; `None`: all are.
+    pub(super) fn filter(&self, field: usize, rows: Option<(Option<&str>, &Bits)>) -> Option<Filter> {
         // The head's indexes know which of their vectors are gone.
         let dead =
             matches!(self.body, Body::Sealed(_)) && self.deleted.count() > 0 && !planted(Fault::DeadFound);
@@ -210,9 +210,10 @@ impl Part {
             let may = |row: u32| self.is_alive(row) && rows.is_none_or(|(_, rows)| rows.contains(row));
             reader.filter(|number| self.row_of(field, number).is_some_and(may))
         };
-        Some(match &self.body {
-            Body::Head(_) => asked(),
-            Body::Sealed(sealed) => {
+        let kept = rows.map_or(Some(""), |(filter, _)| filter);
+        Some(match (&self.body, kept) {
+            (Body::Head(_), _) | (_, None) => asked(),
+            (Body::Sealed(sealed), Some(filter)) => {
                 let make = |known: Option<(Bits, Filter)>| {
                     let known =
                         known.or_else(|| rows.is_none().then(|| (Bits::default(), reader.filter_of_all())));
@@ -221,7 +222,6 @@ impl Part {
                         self.deleted.since(&before).filter_map(|row| self.number_of(field, row)).collect();
                     reader.filter_without(&filter, &numbers)
                 };
-                let filter = rows.map_or("", |(filter, _)| filter);
                 sealed.filters.vectors(filter, field, &self.deleted, make)
             }
         })

@@ -300,6 +300,7 @@ pub(super) fn search(py: Python<'_>, root: &Path, error: &SearchTableError) -> P
             search_error(py, error)
         }
         SearchTableError::Query(error) => argument(py, "query", format!("query or filter: {error}")),
+        SearchTableError::Space { .. } => argument(py, "space", error.to_string()),
         SearchTableError::Fusion { .. } => argument(py, "fusion", error.to_string()),
         SearchTableError::Order(error) => argument(py, "sort", format!("sort: {error}")),
         SearchTableError::Aggregation(error) => argument(py, "aggs", error.to_string()),
@@ -310,6 +311,8 @@ pub(super) fn search(py: Python<'_>, root: &Path, error: &SearchTableError) -> P
             class(py, "DeadlineError", (message,))
         }
         SearchTableError::Failed(error) => class(py, "Error", (error.to_string(),)),
+        // Nothing is pinned here; vectors that are found can be read.
+        SearchTableError::Pin | SearchTableError::Vectors { .. } => class(py, "Error", (error.to_string(),)),
         SearchTableError::Memory(error) => refused(py, error),
         SearchTableError::Documents(error) => documents(py, root, error),
         SearchTableError::Stopped => Failure::Stopped(None).raise(py),

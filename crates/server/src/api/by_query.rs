@@ -6,11 +6,11 @@ use super::document::of_write;
 use super::search::{both, filters, of_search};
 use super::{document, route, update};
 use crate::call::{Call, Reply};
-use crate::cluster::Names;
+use crate::cluster::{Names, Target};
 use crate::counts::Count;
 use crate::error::ApiError;
 use crate::node::{Node, now_ms};
-use crate::query;
+use crate::query::{self, About};
 use crate::route::{Role, Route, Verb};
 use crate::tasks::Proceed;
 use axum::http::StatusCode;
@@ -94,7 +94,7 @@ fn by_query(node: &Node, call: &mut Call, what: What) -> Result<Reply, ApiError>
         }
     }
     let asked = match body.get("query") {
-        Some(given) => Some(query::read(given)?),
+        Some(given) => Some(given.clone()),
         None if what == What::Delete => {
             let reason = "Validation Failed: 1: query is missing;";
             return Err(ApiError::new(
@@ -135,10 +135,12 @@ fn by_query(node: &Node, call: &mut Call, what: What) -> Result<Reply, ApiError>
             ("indices:data/write/update/byquery", format!("update-by-query [{}]", names.join(", ")))
         }
     };
-    let scope = |target| -> Result<Scope, ApiError> {
-        let filter = both(asked.clone(), filters(target)?);
+    let scope = |target: &Target| -> Result<Scope, ApiError> {
         document::unblocked(&cluster, &target.index, what == What::Delete)?;
         let (index, table) = document::opened(node, &cluster, &target.index)?;
+        let about = About { schema: Some(table.schema()), ef_search: None };
+        let asked = asked.as_ref().map(|asked| query::read(asked, &about)).transpose()?;
+        let filter = both(asked, filters(target, &about)?);
         Ok(Scope { count: node.counts.of(&index), index, table, filter })
     };
     let scopes = targets.iter().map(scope).collect::<Result<Vec<_>, _>>()?;

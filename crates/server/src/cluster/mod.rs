@@ -40,6 +40,9 @@ pub(crate) struct Cluster {
     pub(crate) index_templates: BTreeMap<String, Value>,
     #[serde(default)]
     pub(crate) component_templates: BTreeMap<String, Value>,
+    /// Search pipelines, as they were given.
+    #[serde(default)]
+    pub(crate) pipelines: BTreeMap<String, Value>,
     /// Folders of snapshots, as they were given.
     #[serde(default)]
     pub(crate) repositories: BTreeMap<String, Value>,

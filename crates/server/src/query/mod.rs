@@ -1,20 +1,21 @@
 //! OpenSearch's queries, and what a table is asked for in their place.
 
 mod knn;
-
-pub(crate) use knn::read as nearest;
+mod script;
 
 use crate::error::ApiError;
-use lanewise_engine::documents::{Operator, Query, Range};
+use lanewise_engine::documents::{Operator, Query, Range, Schema};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// Queries within queries, at most.
 const DEPTH_MAX: usize = 60;
 /// The queries that are known.
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 16] = [
     "bool",
     "constant_score",
     "exists",
+    "hybrid",
     "ids",
     "knn",
     "match",
@@ -23,17 +24,27 @@ pub(crate) const NAMES: [&str; 14] = [
     "match_phrase",
     "prefix",
     "range",
+    "script_score",
     "term",
     "terms",
     "wildcard",
 ];
 
-/// Reads a query that is about documents.
+/// What is known of the index that a query is for.
+#[derive(Clone, Default)]
+pub(crate) struct About {
+    /// Without one vectors cannot be looked for.
+    pub(crate) schema: Option<Arc<Schema>>,
+    /// For vectors of which nobody says it.
+    pub(crate) ef_search: Option<usize>,
+}
+
+/// Reads a query.
 ///
 /// # Errors
 /// What is wrong, or not supported, by its name.
-pub(crate) fn read(given: &Value) -> Result<Query, ApiError> {
-    at_depth(given, DEPTH_MAX)
+pub(crate) fn read(given: &Value, about: &About) -> Result<Query, ApiError> {
+    at_depth(given, about, DEPTH_MAX)
 }
 
 /// The one name of an object, and what is behind it.
@@ -102,7 +113,7 @@ fn boosted(query: Query, factor: Option<f32>) -> Query {
     }
 }
 
-fn at_depth(given: &Value, left: usize) -> Result<Query, ApiError> {
+fn at_depth(given: &Value, about: &About, left: usize) -> Result<Query, ApiError> {
     let too_deep = || ApiError::parsing(format!("queries within queries are at most {DEPTH_MAX} deep"));
     let left = left.checked_sub(1).ok_or_else(too_deep)?;
     let (name, asked) = one(given, "query")?;
@@ -188,7 +199,7 @@ fn at_depth(given: &Value, left: usize) -> Result<Query, ApiError> {
             let inner = fields.get("filter");
             let inner = inner.ok_or_else(|| ApiError::parsing("[constant_score] requires a [filter]"))?;
             let score = factor(name, Some(fields))?.unwrap_or(1.0);
-            Ok(Query::Constant { query: Box::new(at_depth(inner, left)?), score })
+            Ok(Query::Constant { query: Box::new(at_depth(inner, about, left)?), score })
         }
         "bool" => {
             let fields = object(name, asked)?;
@@ -205,8 +216,8 @@ fn at_depth(given: &Value, left: usize) -> Result<Query, ApiError> {
             let clauses = |key: &str| -> Result<Vec<Query>, ApiError> {
                 match fields.get(key) {
                     None | Some(Value::Null) => Ok(Vec::new()),
-                    Some(Value::Array(all)) => all.iter().map(|one| at_depth(one, left)).collect(),
-                    Some(one) => Ok(vec![at_depth(one, left)?]),
+                    Some(Value::Array(all)) => all.iter().map(|one| at_depth(one, about, left)).collect(),
+                    Some(one) => Ok(vec![at_depth(one, about, left)?]),
                 }
             };
             let should = clauses("should")?;
@@ -223,8 +234,13 @@ fn at_depth(given: &Value, left: usize) -> Result<Query, ApiError> {
             };
             Ok(boosted(query, factor(name, Some(fields))?))
         }
-        "knn" => Err(ApiError::parsing(
-            "[knn] is not supported inside of other queries yet: give it alone, with its filter",
+        "knn" => Ok(match knn::read(asked, about, left)? {
+            Some((nearest, factor)) => boosted(Query::Nearest(nearest), factor),
+            None => Query::None,
+        }),
+        "script_score" => script::read(asked, about, left),
+        "hybrid" => Err(ApiError::argument(
+            "hybrid query must be a top level query and cannot be wrapped into other queries",
         )),
         other => {
             Err(ApiError::parsing(format!("unknown query [{other}]: it is one of {}", NAMES.join(", "))))
@@ -331,7 +347,7 @@ mod tests {
                 },
             ),
         ] {
-            assert_eq!(read(&given).unwrap(), is, "{given}");
+            assert_eq!(read(&given, &About::default()).unwrap(), is, "{given}");
         }
     }
 
@@ -344,7 +360,7 @@ mod tests {
             (json!({"bool": {"most": []}}), "[bool] query does not support [most]"),
             (json!([]), "[query] malformed query"),
         ] {
-            let said = read(&given).unwrap_err().to_string();
+            let said = read(&given, &About::default()).unwrap_err().to_string();
             assert!(said.contains(says), "{said}");
         }
     }
@@ -366,7 +382,7 @@ mod tests {
 
     #[test]
     fn the_queries_that_are_named_are_known() {
-        let unknown = |name: &str| match read(&json!({name: {}})) {
+        let unknown = |name: &str| match read(&json!({name: {}}), &About::default()) {
             Ok(_) => false,
             Err(error) => error.to_string().contains("unknown query"),
         };
@@ -379,6 +395,6 @@ mod tests {
         for _ in 0..DEPTH_MAX {
             given = json!({"bool": {"must": given}});
         }
-        assert!(read(&given).unwrap_err().to_string().contains("at most 60 deep"));
+        assert!(read(&given, &About::default()).unwrap_err().to_string().contains("at most 60 deep"));
     }
 }

@@ -10,6 +10,7 @@ mod mappings;
 mod metrics;
 mod node;
 mod points;
+mod queries;
 mod requests;
 mod searches;
 mod served;

@@ -19,7 +19,7 @@ fn filled(folder: &std::path::Path) -> Served {
 /// Writes the documents of an index (again), with `n` from `from` on.
 fn write(node: &Served, index: &str, from: usize) {
     let line = |i: usize| {
-        let color = if i % 2 == 0 { "red" } else { "blue" };
+        let color = if i.is_multiple_of(2) { "red" } else { "blue" };
         let document = json!({"n": from + i, "color": color, "v": [from + i, 0],
             "text": "word ".repeat(i % 3 + 1)});
         format!("{}\n{document}\n", json!({"index": {"_id": format!("{index}{i:02}")}}))

@@ -4,7 +4,7 @@ use super::super::fetch::FetchError;
 use super::super::segment::SegmentId;
 use super::super::view::{At, View};
 use super::Profile;
-use crate::documents::RunError;
+use crate::documents::{AggregationError, Aggregations, Partial, RunError};
 use lanewise_index::OwnedVectors;
 use serde_json::Value;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct Hit {
     /// What it is sorted by: a value for each of [`Request::sort`](super::Request::sort) before `_id`, and the id. A score
     /// that stands for one distance is that distance.
     pub sort: Vec<Value>,
+    /// How its score came about, if that was asked for: `value`, `description`, and `details` of the same form.
+    pub explanation: Option<Value>,
     pub(super) at: At,
 }
 
@@ -48,9 +50,31 @@ pub struct Answer {
     pub total: Total,
     /// The figures that were asked for, by name, as JSON; an empty object if none were.
     pub aggregations: Value,
+    /// These, if they were to be left open.
+    pub figures: Option<Figures>,
     /// How it was found, if that was asked for.
     pub profile: Option<Profile>,
     pub(super) view: Arc<View>,
+}
+
+/// Figures of one table, to be put together with those of others.
+#[derive(Clone)]
+pub struct Figures {
+    pub(super) asked: Arc<Aggregations>,
+    pub(super) partials: Vec<Partial>,
+}
+
+impl Figures {
+    /// The figures over all tables, which were asked for the same.
+    ///
+    /// # Errors
+    /// If there are too many buckets.
+    pub fn together(all: Vec<Figures>) -> Result<Value, AggregationError> {
+        let Some(asked) = all.first().map(|first| first.asked.clone()) else {
+            return Ok(Value::Object(serde_json::Map::new()));
+        };
+        asked.answer(all.into_iter().flat_map(|one| one.partials))
+    }
 }
 
 impl Answer {
@@ -90,7 +114,7 @@ impl Answer {
 
 impl std::fmt::Debug for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Answer { hits, total, aggregations, profile, view: _ } = self;
+        let Answer { hits, total, aggregations, figures: _, profile, view: _ } = self;
         f.debug_struct("Answer")
             .field("hits", hits)
             .field("total", total)

@@ -4,6 +4,7 @@
 use super::super::bits::Bits;
 use super::super::view::{At, Part};
 use super::SearchTableError;
+use super::ready::Least;
 use crate::documents::{Aggregations, Cell, Order, Partial, Position, Run, Weighed};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ pub(super) enum Source<'a> {
 /// What is wanted of the rows that match.
 pub(super) struct Wanted<'a> {
     pub(super) order: &'a Order,
+    /// Only what it lets pass matches.
+    pub(super) least: Least,
     /// Only what comes after it is kept.
     pub(super) after: Option<&'a Position>,
     /// As many are kept.
@@ -40,6 +43,8 @@ pub(super) struct Found {
     pub(super) at: At,
     pub(super) score: f32,
     pub(super) position: Position,
+    /// How its score came about.
+    pub(super) explanation: Option<serde_json::Value>,
 }
 
 /// What a segment has.
@@ -137,7 +142,7 @@ fn collect_run(
     // Whether the row matches.
     let mut take = |row: u32, score: f32| {
         let at = start + row;
-        if !part.is_alive(at) || filter.is_some_and(|filter| !filter.contains(at)) {
+        if !part.is_alive(at) || filter.is_some_and(|f| !f.contains(at)) || !wanted.least.passes(score) {
             return f32::MIN;
         }
         all.count += 1;
@@ -182,7 +187,8 @@ fn collect_run(
     }
     for Candidate { cells, row, score } in best.kept {
         let position = Position { cells: columns.resolve(&cells)?, id: id(row).to_owned() };
-        all.hits.push(Found { at: At { part: number, row: start + row }, score, position });
+        let at = At { part: number, row: start + row };
+        all.hits.push(Found { at, score, position, explanation: None });
     }
     all.partials.extend(collecting.map(|collecting| collecting.finish()).transpose()?);
     Ok(())

@@ -16,32 +16,59 @@ pub fn score(metric: Metric, distance: f32) -> f32 {
     }
 }
 
+/// A distance that nothing with a score of `least` or more is beyond, and little else is within.
+pub(super) fn reach(metric: Metric, least: f32) -> f32 {
+    let distance = match metric {
+        _ if least <= 0.0 => return f32::INFINITY,
+        Metric::InnerProduct if least >= 1.0 => 1.0 - least,
+        Metric::Cosine => 2.0 - 2.0 * least,
+        _ => 1.0 / least - 1.0,
+    };
+    distance + 1e-5 * (1.0 + distance.abs())
+}
+
 /// The score of each document that is in a ranking. Rankings are of scores, best first.
-pub(super) fn fuse<D: Copy + Ord>(fusion: &Fusion, rankings: &[Vec<(D, f32)>]) -> BTreeMap<D, f32> {
-    let (Fusion::Rrf { weights, .. } | Fusion::ArithmeticMean { weights, .. }) = fusion;
+pub fn fuse<D: Copy + Ord>(fusion: &Fusion, rankings: &[Vec<(D, f32)>]) -> BTreeMap<D, f32> {
+    let (weights, _) = fusion.weights();
     let weight = |ranking: usize| weights.get(ranking).copied().unwrap_or(1.0);
-    let sum: f32 = (0..rankings.len()).map(weight).sum();
-    let mut fused = BTreeMap::new();
+    let all: f32 = (0..rankings.len()).map(weight).sum();
+    // Of each document: what the rankings give, and the weights of those that it is in.
+    let mut sums: BTreeMap<D, (f32, f32)> = BTreeMap::new();
     for (number, ranking) in rankings.iter().enumerate() {
-        let normal = normal(fusion, ranking);
+        let normal = normal(fusion.normalization(), ranking);
         for (rank, &(document, score)) in ranking.iter().enumerate() {
             let share = match fusion {
-                Fusion::Rrf { rank_constant, .. } => weight(number) / (rank_constant + 1.0 + rank as f32),
-                Fusion::ArithmeticMean { .. } if sum > 0.0 => weight(number) * normal(score) / sum,
-                Fusion::ArithmeticMean { .. } => 0.0,
+                Fusion::Rrf { rank_constant, .. } => 1.0 / (rank_constant + 1.0 + rank as f32),
+                Fusion::ArithmeticMean { .. } => normal(score),
+                // A score of nothing is none: it would make all nothing.
+                _ if normal(score) <= 0.0 => continue,
+                Fusion::GeometricMean { .. } => normal(score).ln(),
+                Fusion::HarmonicMean { .. } => 1.0 / normal(score),
             };
-            *fused.entry(document).or_insert(0.0) += share;
+            let (sum, own) = sums.entry(document).or_default();
+            *sum += weight(number) * share;
+            *own += weight(number);
         }
     }
-    fused
+    let fused = |(document, (sum, own)): (D, (f32, f32))| {
+        let score = match fusion {
+            Fusion::Rrf { .. } => sum,
+            _ if own <= 0.0 => 0.0,
+            Fusion::ArithmeticMean { .. } => sum / all,
+            Fusion::GeometricMean { .. } => (sum / own).exp(),
+            Fusion::HarmonicMean { .. } => own / sum,
+        };
+        (document, score)
+    };
+    sums.into_iter().map(fused).collect()
 }
 
 /// What becomes of a ranking's scores.
-fn normal<D>(fusion: &Fusion, ranking: &[(D, f32)]) -> impl Fn(f32) -> f32 {
+fn normal<D>(by: Normalization, ranking: &[(D, f32)]) -> impl Fn(f32) -> f32 {
     let scores = || ranking.iter().map(|(_, score)| *score);
     let (least, greatest) = (scores().fold(f32::MAX, f32::min), scores().fold(f32::MIN, f32::max));
     let length = scores().map(|score| score * score).sum::<f32>().sqrt();
-    let l2 = matches!(fusion, Fusion::ArithmeticMean { normalization: Normalization::L2, .. });
+    let l2 = by == Normalization::L2;
     move |score| match l2 {
         true if length > 0.0 => score / length,
         true => 0.0,
@@ -79,8 +106,31 @@ mod tests {
         close(mean(Normalization::MinMax, &weights), [0.75, 0.375, 0.25075, 0.00025]);
         let (a, b) = (107.0f32.sqrt(), 0.3125f32.sqrt());
         close(mean(Normalization::L2, &[]), [4.5 / a, 2.5 / a, 0.5 / a + 0.25 / b, 0.125 / b]);
+        let geometric = Fusion::GeometricMean { normalization: Normalization::MinMax, weights, window: 100 };
+        close(geometric, [1.0, 0.5, 0.001f32.powf(0.75), 0.001]);
+        let (normalization, weights) = (Normalization::MinMax, vec![1.0, 3.0]);
+        let harmonic = Fusion::HarmonicMean { normalization, weights, window: 100 };
+        close(harmonic, [1.0, 0.5, 4.0 / (1000.0 + 3.0), 0.001]);
         // One alone, or all equal, is as good as can be.
         assert_eq!(fuse(&mean(Normalization::MinMax, &[]), &[vec![('a', 0.2)]])[&'a'], 1.0);
+    }
+
+    /// What scores are made of, turned round, misses nothing.
+    #[test]
+    fn what_has_a_score_is_within_reach_of_it() {
+        for metric in [Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::Hamming] {
+            for step in 0..4000 {
+                let distance =
+                    if metric == Metric::InnerProduct { step as f32 - 2000.0 } else { step as f32 / 2000.0 };
+                let least = score(metric, distance);
+                assert!(distance <= reach(metric, least), "{metric:?} {distance}");
+                assert!(
+                    reach(metric, least) < distance + 0.001 * (1.0 + distance.abs()),
+                    "{metric:?} {distance}"
+                );
+            }
+            assert_eq!(reach(metric, 0.0), f32::INFINITY);
+        }
     }
 
     #[test]

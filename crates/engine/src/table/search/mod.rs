@@ -8,6 +8,7 @@
 
 mod answer;
 mod collect;
+mod compared;
 mod fusion;
 mod pin;
 mod profile;
@@ -16,11 +17,12 @@ mod request;
 mod steps;
 mod wait;
 
-pub use answer::{Answer, Hit, Total};
-pub use fusion::score;
+pub use crate::documents::Nearest;
+pub use answer::{Answer, Figures, Hit, Total};
+pub use fusion::{fuse, score};
 pub use pin::Pin;
 pub use profile::{DocumentProfile, FilterProfile, Profile, SegmentProfile, TaskProfile, VectorProfile};
-pub use request::{Concurrent, Fusion, Nearest, Normalization, Request};
+pub use request::{Concurrent, Fusion, Normalization, Request};
 
 use super::head::Divided;
 use super::need;
@@ -32,9 +34,10 @@ use crate::documents::{AggregationError, OrderError, QueryError, RunError};
 use crate::pool::Refused;
 use crate::threads::Searching as Counted;
 use collect::Found;
-use lanewise_index::SearchError;
+use lanewise_index::{GetError, SearchError};
 use lanewise_scheduler::{Failure, Full};
-pub(in crate::table) use ready::Ready;
+pub(in crate::table) use ready::{Asked, Prepared, Probe, Ready, Within};
+use serde_json::json;
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -51,6 +54,10 @@ pub enum SearchTableError {
     Nearest { field: String, error: SearchError },
     #[error("nearest: field {field:?}: {found} in the vector: give whole numbers from {least} to {most}")]
     Whole { field: String, least: f32, most: f32, found: f32 },
+    #[error("field {field:?}: {what}")]
+    Space { field: String, what: String },
+    #[error("field {field:?}: {error}")]
+    Vectors { field: String, error: GetError },
     #[error("fusion: {what}")]
     Fusion { what: String },
     #[error(transparent)]
@@ -114,7 +121,7 @@ impl Table {
         let _searching = Counted::begin();
         let pool = &*self.resources.pool;
         let until = timeout.map(|timeout| pool.scheduler().elapsed().saturating_add(timeout));
-        let ready = Ready::new(&view, request)?;
+        let mut ready = Ready::new(&view, request)?;
         let together = match request.concurrent {
             Concurrent::Off => false,
             Concurrent::On => true,
@@ -140,15 +147,19 @@ impl Table {
         let mut searching = Searching { pool, view: &view, runs, until, proceed, together, profiles };
         let (found, total, partials) = searching.run(&ready)?;
         let hits = found.into_iter().skip(request.from).map(|found| hit(&ready, &view, found)).collect();
-        let aggregations = match &ready.aggregations {
-            Some(aggregations) => aggregations.answer(partials)?,
-            None => serde_json::Value::Object(serde_json::Map::new()),
+        let nothing = || serde_json::Value::Object(serde_json::Map::new());
+        let (aggregations, figures) = match ready.aggregations.take() {
+            Some(asked) if request.open_figures => {
+                (nothing(), Some(Figures { asked: Arc::new(asked), partials }))
+            }
+            Some(asked) => (asked.answer(partials)?, None),
+            None => (nothing(), None),
         };
         let asked =
             |s: &SegmentProfile| s.filter.is_some() || !s.vectors.is_empty() || !s.documents.is_empty();
         let segments = searching.profiles.into_iter().filter(asked).collect();
         let profile = request.profile.then_some(Profile { segments });
-        Ok(Answer { hits, total, aggregations, profile, view })
+        Ok(Answer { hits, total, aggregations, figures, profile, view })
     }
 
     /// Memory for a search, which ends at `until`.
@@ -206,14 +217,21 @@ impl Table {
     }
 }
 
-fn hit(ready: &Ready<'_>, view: &View, Found { at, score: rank, position }: Found) -> Hit {
+fn hit(ready: &Ready<'_>, view: &View, found: Found) -> Hit {
+    let Found { at, score: rank, position, explanation } = found;
     let part = &view.parts[at.part];
     let distance = ready.alone().map(|_| ready.shown(rank));
-    let score = match (ready.alone(), distance) {
-        (Some(probe), Some(distance)) => score(probe.metric, distance),
-        _ => rank,
-    };
+    let score = ready.least().score_of(rank);
     let sort = ready.order.values(&position, |score| ready.shown(score));
     let (seq, version) = (part.seq(at.row), part.version(at.row));
-    Hit { id: position.id, seq, version, score, distance, sort, at }
+    let explanation = explanation.or_else(|| {
+        let described = match (distance, ready.probes.len() + usize::from(ready.query.is_some())) {
+            (Some(distance), _) => format!("what a distance of {distance} scores"),
+            (None, 0) => "every document scores 1".to_owned(),
+            (None, rankings) => format!("made of its places in {rankings} rankings"),
+        };
+        let told = || json!({"value": score, "description": described, "details": []});
+        ready.request.explain.then(told)
+    });
+    Hit { id: position.id, seq, version, score, distance, sort, explanation, at }
 }

@@ -2,17 +2,21 @@
 
 use super::super::view::View;
 use super::SearchTableError;
-use super::request::{Fusion, Nearest, Request};
-use crate::documents::{Aggregations, Compiled, Order, Position};
-use crate::index::{Dtype, Metric, OwnedVectors, Search};
+use super::compared::Compared;
+use super::fusion::{reach, score};
+use super::request::{Fusion, Request};
+use crate::documents::{
+    Aggregations, Compiled, Nearest, Order, Position, Query, Rows, Scored, Vectored, Vectors,
+};
+use crate::index::{Dtype, Metric, OwnedVectors, Params, Search, SearchError};
 
 /// A request, ready for a table.
 pub(in crate::table) struct Ready<'a> {
     pub(in crate::table) request: &'a Request,
-    pub(in crate::table) query: Option<Compiled>,
-    /// With its JSON, which stands for it.
-    pub(in crate::table) filter: Option<(String, Compiled)>,
-    pub(in crate::table) probes: Vec<Probe<'a>>,
+    pub(in crate::table) query: Option<Prepared>,
+    pub(in crate::table) filter: Option<Prepared>,
+    /// Each with its own filter, which is in the other too, if it has one.
+    pub(in crate::table) probes: Vec<(Probe, Option<Prepared>)>,
     pub(in crate::table) order: Order,
     pub(in crate::table) after: Option<Position>,
     pub(in crate::table) aggregations: Option<Aggregations>,
@@ -20,28 +24,77 @@ pub(in crate::table) struct Ready<'a> {
     pub(in crate::table) hits: usize,
 }
 
+/// The least score that counts. Where one vector is looked for alone, documents are ranked by its distance, negated.
+#[derive(Clone, Copy)]
+pub(super) struct Least {
+    score: Option<f32>,
+    alone: Option<Metric>,
+}
+
+impl Least {
+    /// All count.
+    pub(super) const NONE: Least = Least { score: None, alone: None };
+
+    /// Whether a document of this rank counts.
+    pub(super) fn passes(self, rank: f32) -> bool {
+        self.score.is_none_or(|least| self.score_of(rank) >= least)
+    }
+
+    /// The score of a document of this rank.
+    pub(super) fn score_of(self, rank: f32) -> f32 {
+        // Without the sign of zero.
+        self.alone.map_or(rank, |metric| score(metric, 0.0 - rank))
+    }
+}
+
 /// A vector to look for.
-pub(in crate::table) struct Probe<'a> {
-    pub(in crate::table) name: &'a str,
+pub(in crate::table) struct Probe {
+    pub(in crate::table) name: String,
     /// Number of the field.
     pub(in crate::table) field: usize,
     pub(in crate::table) metric: Metric,
     pub(in crate::table) vector: OwnedVectors,
     pub(in crate::table) how: Search<'static>,
+    /// All that are so near, in place of a number of them.
+    pub(in crate::table) radius: Option<f32>,
+    pub(in crate::table) min_score: Option<f32>,
+}
+
+/// A query, with what must be known before it is asked.
+pub(in crate::table) struct Prepared {
+    pub(in crate::table) compiled: Compiled,
+    /// What stands for it where its rows are kept. Not if it is about vectors: what is nearest changes.
+    pub(in crate::table) json: Option<String>,
+    pub(in crate::table) within: Vec<Within>,
+}
+
+/// What is looked for by vectors within a query.
+pub(in crate::table) struct Within {
+    pub(in crate::table) asked: Asked,
+    pub(in crate::table) among: Option<Prepared>,
+    /// Where it goes.
+    pub(in crate::table) rows: Rows,
+}
+
+pub(in crate::table) enum Asked {
+    Nearest(Probe),
+    Compared(Box<Compared>),
 }
 
 impl<'a> Ready<'a> {
     /// Of a table as `view` shows it.
     pub(super) fn new(view: &View, request: &'a Request) -> Result<Ready<'a>, SearchTableError> {
         let mapping = &view.mapping;
-        let query = request.query.as_ref().map(|query| mapping.compile(query)).transpose()?;
-        let filter = request.filter.as_ref().map(|filter| {
-            let json = serde_json::to_string(filter).expect("a query is JSON");
-            Ok::<_, SearchTableError>((json, mapping.compile(filter)?))
-        });
+        let query = request.query.as_ref().map(|query| prepare(view, query)).transpose()?;
+        let filter = request.filter.as_ref().map(|filter| prepare(view, filter)).transpose()?;
         let rows = view.parts.iter().map(|part| part.rows()).sum();
-        let probes = request.nearest.iter().map(|nearest| probe(view, nearest, rows));
-        let probes = probes.collect::<Result<Vec<_>, _>>()?;
+        let probes = request.nearest.iter().map(|nearest| {
+            let both =
+                nearest.filter.iter().map(|filter| &**filter).chain(&request.filter).cloned().collect();
+            let filter = nearest.filter.is_some().then(|| prepare(view, &Query::all_of(both)));
+            Ok((probe(view, nearest)?, filter.transpose()?))
+        });
+        let probes = probes.collect::<Result<Vec<_>, SearchTableError>>()?;
         check(&request.fusion, probes.len() + usize::from(query.is_some()))?;
         let order = match &request.sort[..] {
             [] => Order::by_score(),
@@ -51,16 +104,7 @@ impl<'a> Ready<'a> {
         let aggregations = if asked.is_empty() { None } else { Some(mapping.aggregations(asked)?) };
         // More than there are need no memory.
         let hits = request.from.saturating_add(request.size).min(rows);
-        let mut ready = Ready {
-            request,
-            query,
-            filter: filter.transpose()?,
-            probes,
-            order,
-            after: None,
-            aggregations,
-            hits,
-        };
+        let mut ready = Ready { request, query, filter, probes, order, after: None, aggregations, hits };
         if let Some(after) = &request.after {
             ready.after = Some(ready.order.position(after, |shown| ready.shown(shown))?);
         }
@@ -68,11 +112,16 @@ impl<'a> Ready<'a> {
     }
 
     /// The vector that is looked for, if nothing else is: documents are scored by its distance, less being better.
-    pub(super) fn alone(&self) -> Option<&Probe<'a>> {
+    pub(super) fn alone(&self) -> Option<&Probe> {
         match (&self.query, &self.probes[..]) {
-            (None, [probe]) => Some(probe),
+            (None, [(probe, _)]) => Some(probe),
             _ => None,
         }
+    }
+
+    /// What counts.
+    pub(super) fn least(&self) -> Least {
+        Least { score: self.request.min_score, alone: self.alone().map(|probe| probe.metric) }
     }
 
     /// Whether the vectors that are nearest, by their distance, are all there is to know: no documents are looked at.
@@ -82,7 +131,7 @@ impl<'a> Ready<'a> {
 
     /// Whether documents are looked at.
     pub(super) fn is_searched(&self) -> bool {
-        !self.is_ranking() || self.filter.is_some()
+        !self.is_ranking() || self.filter.is_some() || self.probes.iter().any(|(_, own)| own.is_some())
     }
 
     /// What is shown of a score among sort values, and the score of what is shown.
@@ -92,22 +141,72 @@ impl<'a> Ready<'a> {
     }
 }
 
-fn probe<'a>(view: &View, nearest: &'a Nearest, rows: usize) -> Result<Probe<'a>, SearchTableError> {
-    let name = &*nearest.field;
+fn prepare(view: &View, query: &Query) -> Result<Prepared, SearchTableError> {
+    let compiled = view.mapping.compile(query)?;
+    let json = compiled.vectored.is_empty().then(|| serde_json::to_string(query).expect("a query is JSON"));
+    prepared(view, compiled, json)
+}
+
+fn prepared(view: &View, mut compiled: Compiled, json: Option<String>) -> Result<Prepared, SearchTableError> {
+    let within = compiled.vectored.drain(..).map(|Vectored { asked, among, rows }| {
+        let (asked, filter) = match asked {
+            Vectors::Nearest(nearest) => (Asked::Nearest(probe(view, &nearest)?), nearest.filter),
+            Vectors::Scored(scored) => {
+                (Asked::Compared(Box::new(compared(view, &scored)?)), Some(scored.query))
+            }
+        };
+        let among = among.map(|among| {
+            let json = filter.filter(|_| among.vectored.is_empty());
+            let json = json.map(|filter| serde_json::to_string(&filter).expect("a query is JSON"));
+            prepared(view, among, json)
+        });
+        Ok(Within { asked, among: among.transpose()?, rows })
+    });
+    let within = within.collect::<Result<_, SearchTableError>>()?;
+    Ok(Prepared { compiled, json, within })
+}
+
+/// A field's number, and one vector, as it is brought there.
+fn one_vector(
+    view: &View,
+    (name, vector, how): (&str, &OwnedVectors, &Search<'_>),
+) -> Result<(usize, Params, OwnedVectors), SearchTableError> {
     let Some((field, params)) = view.mapping.vector(name) else {
         return Err(SearchTableError::Field { field: name.to_owned() });
     };
     let wrong = |error| SearchTableError::Nearest { field: name.to_owned(), error };
-    let vector = brought(name, params.dtype, &nearest.vector)?;
+    let vector = brought(name, params.dtype, vector)?;
     let head = view.parts.last().expect("there is always a head").reader(field);
+    match head.check(vector.as_vectors(), how).map_err(wrong)? {
+        1 => Ok((field, *params, vector)),
+        queries => Err(wrong(SearchError::OneQuery { queries })),
+    }
+}
+
+fn probe(view: &View, nearest: &Nearest) -> Result<Probe, SearchTableError> {
+    let name = &*nearest.field;
     let mut how = nearest.how();
-    match head.check(vector.as_vectors(), &how).map_err(wrong)? {
-        1 => {}
-        queries => return Err(wrong(lanewise_index::SearchError::OneQuery { queries })),
+    let (field, params, vector) = one_vector(view, (name, &nearest.vector, &how))?;
+    let wrong = |error| SearchTableError::Nearest { field: name.to_owned(), error };
+    if nearest.radius.is_some_and(f32::is_nan) || nearest.min_score.is_some_and(f32::is_nan) {
+        return Err(wrong(SearchError::Radius));
     }
     // More than there are need no memory.
-    (how.k, how.ef_search) = (how.k.min(rows.max(1)), how.ef_search.min(rows.max(1)));
-    Ok(Probe { name, field, metric: params.metric, vector, how })
+    let rows = view.parts.iter().map(|part| part.rows()).sum::<usize>().max(1);
+    (how.k, how.ef_search) = (how.k.min(rows), how.ef_search.min(rows));
+    let by_score = nearest.min_score.map(|least| reach(params.metric, least));
+    let radius = match (nearest.radius, by_score) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    let (name, metric, min_score) = (name.to_owned(), params.metric, nearest.min_score);
+    Ok(Probe { name, field, metric, vector, how, radius, min_score })
+}
+
+fn compared(view: &View, scored: &Scored) -> Result<Compared, SearchTableError> {
+    let name = &*scored.field;
+    let (field, params, vector) = one_vector(view, (name, &scored.vector, &Search::new(1)))?;
+    Compared::new((name, field, &params), scored.space, vector, scored.min_score)
 }
 
 /// A vector as the field's are brought: from JSON all come as floats.
@@ -130,13 +229,13 @@ fn brought(field: &str, dtype: Dtype, vector: &OwnedVectors) -> Result<OwnedVect
 
 fn check(fusion: &Fusion, rankings: usize) -> Result<(), SearchTableError> {
     let wrong = |what: String| Err(SearchTableError::Fusion { what });
-    let (Fusion::Rrf { weights, window, .. } | Fusion::ArithmeticMean { weights, window, .. }) = fusion;
+    let (weights, window) = fusion.weights();
     if let Fusion::Rrf { rank_constant, .. } = fusion
         && !(*rank_constant >= 0.0 && rank_constant.is_finite())
     {
         return wrong(format!("rank_constant={rank_constant}: give a number of 0 or more, 60 is usual"));
     }
-    if *window == 0 {
+    if window == 0 {
         return wrong("window=0: give how many documents of the query are ranked, 100 is usual".to_owned());
     }
     let fit = |weight: &f32| *weight >= 0.0 && weight.is_finite();

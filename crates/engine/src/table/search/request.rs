@@ -1,8 +1,7 @@
 //! What is asked of a table: as JSON and as Rust, one form for the server, Python and the command line.
 
-use crate::documents::{Query, Sort};
-use crate::index::{OwnedVectors, Search};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::documents::{Nearest, Query, Sort};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A search. What it finds are the documents that `query` matches and the `k` nearest of each of `nearest`, all of them among
@@ -32,6 +31,9 @@ pub struct Request {
     pub fusion: Fusion,
     /// Only documents that this finds; it counts for no score.
     pub filter: Option<Query>,
+    /// Only documents whose [score](super::Hit::score) is this or more: others are neither counted nor in figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_score: Option<f32>,
     /// Hits that are passed over.
     pub from: usize,
     /// Hits, at most.
@@ -45,6 +47,11 @@ pub struct Request {
     pub aggregations: Map<String, Value>,
     /// Whether all that is found is counted. If not, whatever cannot be among the hits may be passed over.
     pub exact_total: bool,
+    /// Whether figures are left open, to be put together with those of other tables ([`Figures`](super::Figures)).
+    #[serde(skip)]
+    pub open_figures: bool,
+    /// Whether each hit says how its score came about.
+    pub explain: bool,
     /// Whether the answer says how it was found.
     pub profile: bool,
     /// Whether segments are searched at the same time.
@@ -58,82 +65,19 @@ impl Default for Request {
             nearest: Vec::new(),
             fusion: Fusion::default(),
             filter: None,
+            min_score: None,
             from: 0,
             size: 10,
             sort: Vec::new(),
             after: None,
             aggregations: Map::new(),
             exact_total: true,
+            open_figures: false,
+            explain: false,
             profile: false,
             concurrent: Concurrent::default(),
         }
     }
-}
-
-/// A vector to look for, and how hard; numbers that are not given are the usual ones ([`Search`]).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Nearest {
-    /// Which vectors.
-    pub field: String,
-    /// One vector, as the field's are brought. As JSON, numbers.
-    #[serde(serialize_with = "write_vector", deserialize_with = "read_vector")]
-    pub vector: OwnedVectors,
-    /// How many documents.
-    #[serde(default = "usual_k")]
-    pub k: usize,
-    /// HNSW: candidates that are kept on the way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ef_search: Option<usize>,
-    /// HNSW, in place of `ef_search`: how much farther than the k-th is looked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epsilon: Option<f32>,
-    /// IVF: lists that are scanned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nprobe: Option<usize>,
-    /// With a code: candidates for each result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub oversample: Option<f32>,
-    /// Whether every vector is compared.
-    #[serde(default)]
-    pub exact: bool,
-}
-
-impl Nearest {
-    /// The ten nearest, with the usual effort.
-    pub fn new(field: &str, vector: OwnedVectors) -> Nearest {
-        let (field, k) = (field.to_owned(), usual_k());
-        let (ef_search, epsilon, nprobe, oversample) = (None, None, None, None);
-        Nearest { field, vector, k, ef_search, epsilon, nprobe, oversample, exact: false }
-    }
-
-    pub(super) fn how(&self) -> Search<'static> {
-        let usual = Search::new(self.k);
-        Search {
-            ef_search: self.ef_search.unwrap_or(usual.ef_search),
-            epsilon: self.epsilon,
-            nprobe: self.nprobe.unwrap_or(usual.nprobe),
-            oversample: self.oversample,
-            exact: self.exact,
-            ..usual
-        }
-    }
-}
-
-fn usual_k() -> usize {
-    10
-}
-
-fn write_vector<S: Serializer>(vector: &OwnedVectors, serializer: S) -> Result<S::Ok, S::Error> {
-    match vector {
-        OwnedVectors::F32(all) => all.serialize(serializer),
-        OwnedVectors::I8(all) => all.serialize(serializer),
-        OwnedVectors::U8(all) | OwnedVectors::Bits(all) => all.serialize(serializer),
-    }
-}
-
-fn read_vector<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OwnedVectors, D::Error> {
-    Vec::deserialize(deserializer).map(OwnedVectors::F32)
 }
 
 /// How one score is made of several. Weights go by [`Request::query`], if there is one, and then [`Request::nearest`];
@@ -166,6 +110,52 @@ pub enum Fusion {
         #[serde(default = "usual_window")]
         window: usize,
     },
+    /// The same with the geometric mean, of those scores that are there.
+    GeometricMean {
+        /// As above; so the others.
+        #[serde(default)]
+        normalization: Normalization,
+        /// Of each ranking.
+        #[serde(default)]
+        weights: Vec<f32>,
+        /// Documents of the query that are ranked.
+        #[serde(default = "usual_window")]
+        window: usize,
+    },
+    /// The same with the harmonic mean, of those scores that are there.
+    HarmonicMean {
+        /// As above; so the others.
+        #[serde(default)]
+        normalization: Normalization,
+        /// Of each ranking.
+        #[serde(default)]
+        weights: Vec<f32>,
+        /// Documents of the query that are ranked.
+        #[serde(default = "usual_window")]
+        window: usize,
+    },
+}
+
+impl Fusion {
+    /// The weights of the rankings, and how many documents of the query are ranked.
+    pub(super) fn weights(&self) -> (&[f32], usize) {
+        match self {
+            Fusion::Rrf { weights, window, .. }
+            | Fusion::ArithmeticMean { weights, window, .. }
+            | Fusion::GeometricMean { weights, window, .. }
+            | Fusion::HarmonicMean { weights, window, .. } => (weights, *window),
+        }
+    }
+
+    /// How scores are brought to 0 to 1, if they are.
+    pub(super) fn normalization(&self) -> Normalization {
+        match self {
+            Fusion::Rrf { .. } => Normalization::default(),
+            Fusion::ArithmeticMean { normalization, .. }
+            | Fusion::GeometricMean { normalization, .. }
+            | Fusion::HarmonicMean { normalization, .. } => *normalization,
+        }
+    }
 }
 
 impl Default for Fusion {

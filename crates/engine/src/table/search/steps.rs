@@ -4,8 +4,7 @@ use super::super::bits::Bits;
 use super::super::view::{At, Body, Part, View};
 use super::collect::{self, Collected, Found, Source, Wanted, collect};
 use super::profile::{DocumentProfile, FilterProfile, SegmentProfile, VectorProfile, plan};
-use super::ready::Ready;
-use super::request::Fusion;
+use super::ready::{Asked, Least, Prepared, Probe, Ready, Within};
 use super::wait::wait;
 use super::{SearchTableError, Total, fusion, score};
 use crate::documents::{Order, Partial, Position, Run, Weighed};
@@ -51,11 +50,16 @@ impl Searching<'_> {
         &mut self,
         ready: &Ready<'_>,
     ) -> Result<(Vec<Found>, Total, Vec<Partial>), SearchTableError> {
-        let filters = self.filters(ready)?;
+        let filters = ready.filter.as_ref().map(|filter| self.filtered(filter)).transpose()?;
+        if let Some(query) = &ready.query {
+            self.fill(&query.within)?;
+        }
         let all: Vec<&Run> = self.runs.iter().flat_map(|runs| runs.iter().map(|(_, run)| run)).collect();
-        let weighed = ready.query.as_ref().map(|query| query.weigh(&all, true)).transpose()?.flatten();
+        let weighed =
+            ready.query.as_ref().map(|query| query.compiled.weigh(&all, true)).transpose()?.flatten();
         let wanted = Wanted {
             order: &ready.order,
+            least: ready.least(),
             after: ready.after.as_ref(),
             hits: ready.hits,
             aggregations: ready.aggregations.as_ref(),
@@ -71,14 +75,29 @@ impl Searching<'_> {
                 (Some(_), weighed) => weighed.as_ref().map(Source::Query),
             };
             let collected = self.pass(&filters, source, &wanted)?;
-            return Ok(together(&wanted, collected));
+            let (mut hits, total, partials) = together(&wanted, collected);
+            if let Some(weighed) = weighed.filter(|_| ready.request.explain) {
+                let shown = hits.iter_mut().skip(ready.request.from);
+                shown.into_iter().try_for_each(|found| self.explain(&weighed, found))?;
+            }
+            return Ok((hits, total, partials));
         }
         let mut rankings = Vec::new();
         let mut noted = vec![Bits::default(); self.view.parts.len()];
         if ready.query.is_some() {
             rankings.push(self.ranked(ready, &filters, weighed.as_ref(), &mut noted)?);
         }
-        rankings.extend(self.nearest(ready, &filters)?);
+        let own = ready.probes.iter().map(|(_, own)| own.as_ref().map(|own| self.filtered(own)).transpose());
+        let own = own.collect::<Result<Vec<_>, _>>()?;
+        let probes = ready.probes.iter().zip(&own);
+        let probes: Vec<_> =
+            probes.map(|((probe, _), own)| (probe, own.as_ref().or(filters.as_ref()))).collect();
+        // By OpenSearch's score where it is fused with others; alone by distance, of which no digit is lost.
+        let ranked = |probe: &Probe, distance| match ready.alone() {
+            Some(_) => ready.shown(distance),
+            None => score(probe.metric, distance),
+        };
+        rankings.extend(self.nearest(&probes, &ranked)?);
         if ready.is_ranking()
             && let [ranking] = &rankings[..]
         {
@@ -97,6 +116,17 @@ impl Searching<'_> {
         };
         let collected = self.pass(&filters, source, &wanted)?;
         Ok(together(&wanted, collected))
+    }
+
+    /// Says how a document's score came about.
+    fn explain(&self, weighed: &Weighed, found: &mut Found) -> Result<(), SearchTableError> {
+        let At { part, row } = found.at;
+        let runs = &self.runs[part];
+        let at = runs.partition_point(|(start, _)| *start <= row);
+        if let Some((start, run)) = at.checked_sub(1).map(|at| &runs[at]) {
+            found.explanation = Some(run.explain(weighed, row - start)?);
+        }
+        Ok(())
     }
 
     /// The time that is left.
@@ -158,21 +188,24 @@ impl Searching<'_> {
         })
     }
 
-    /// The rows of each segment that the filter finds, dead ones among them; nothing if there is no filter.
-    fn filters(&mut self, ready: &Ready<'_>) -> Result<Option<Filtered>, SearchTableError> {
-        let Some((json, filter)) = &ready.filter else { return Ok(None) };
+    /// The rows of each segment that a query finds, dead ones among them.
+    pub(super) fn filtered(&mut self, filter: &Prepared) -> Result<Filtered, SearchTableError> {
+        self.fill(&filter.within)?;
+        let json = filter.json.as_deref();
         let view = self.view;
         let known = |part: &Part| match &part.body {
-            Body::Sealed(sealed) => sealed.filters.rows(json),
+            Body::Sealed(sealed) => sealed.filters.rows(json?),
             Body::Head(_) => None,
         };
         let mut rows: Vec<Option<Bits>> = view.parts.iter().map(known).collect();
         for (profile, known) in self.profiles.iter_mut().zip(&rows) {
-            profile.filter =
-                known.as_ref().map(|rows| FilterProfile { rows: rows.count(), cached: true, task: None });
+            let known = known.as_ref();
+            profile.filter = profile
+                .filter
+                .or_else(|| known.map(|rows| FilterProfile { rows: rows.count(), cached: true, task: None }));
         }
         let all: Vec<&Run> = self.runs.iter().flat_map(|runs| runs.iter().map(|(_, run)| run)).collect();
-        if let Some(weighed) = filter.weigh(&all, false)? {
+        if let Some(weighed) = filter.compiled.weigh(&all, false)? {
             let unknown = (0..rows.len()).filter(|&number| rows[number].is_none());
             let runs = &self.runs;
             let evaluated = self.on_pool(unknown.collect::<Vec<_>>().into_iter(), |number, stop| {
@@ -185,32 +218,32 @@ impl Searching<'_> {
                 Ok(found)
             })?;
             for (number, found, trip) in evaluated {
-                if let Body::Sealed(sealed) = &view.parts[number].body {
+                if let (Body::Sealed(sealed), Some(json)) = (&view.parts[number].body, json) {
                     sealed.filters.keep_rows(json, &found);
                 }
                 let task = Some(trip.into());
-                self.profiles[number].filter =
-                    Some(FilterProfile { rows: found.count(), cached: false, task });
+                let profile = FilterProfile { rows: found.count(), cached: false, task };
+                self.profiles[number].filter.get_or_insert(profile);
                 rows[number] = Some(found);
             }
         }
         let rows = rows.into_iter().map(Option::unwrap_or_default).collect();
-        Ok(Some(Filtered { json: json.clone(), rows }))
+        Ok(Filtered { json: json.map(str::to_owned), rows })
     }
 
-    /// The nearest of each vector that is looked for, of all segments.
-    fn nearest(
+    /// What is near each vector that is looked for, among what its filter finds, of all segments, as `ranked` by distance.
+    pub(super) fn nearest(
         &mut self,
-        ready: &Ready<'_>,
-        filters: &Option<Filtered>,
+        probes: &[(&Probe, Option<&Filtered>)],
+        ranked: &dyn Fn(&Probe, f32) -> f32,
     ) -> Result<Vec<Ranking>, SearchTableError> {
         let view = self.view;
-        let mut rankings: Vec<Ranking> = vec![Ranking::new(); ready.probes.len()];
+        let mut rankings: Vec<Ranking> = vec![Ranking::new(); probes.len()];
         let mut waiting = Waiting(Vec::new());
-        for (ranking, probe) in ready.probes.iter().enumerate() {
+        for (ranking, (probe, filter)) in probes.iter().enumerate() {
             for (number, part) in view.parts.iter().enumerate() {
                 let reader = part.reader(probe.field);
-                let rows = filters.as_ref().map(|of| (&*of.json, &of.rows[number]));
+                let rows = filter.map(|of| (of.json.as_deref(), &of.rows[number]));
                 if reader.is_empty() || rows.is_some_and(|(_, rows)| rows.count() == 0) {
                     continue;
                 }
@@ -220,17 +253,22 @@ impl Searching<'_> {
                 }
                 let how = Search { filter: filter.as_ref(), ..probe.how };
                 let (table, vector) = (part.tables[probe.field], probe.vector.as_vectors());
-                let pending = self.pool.search(table, reader, vector, &how, self.left()?)?;
+                let pending = match probe.radius {
+                    Some(radius) => self.pool.within(table, reader, vector, radius, &how, self.left()?)?,
+                    None => self.pool.search(table, reader, vector, &how, self.left()?)?,
+                };
                 waiting.0.push(((ranking, number), pending));
                 if !self.together {
-                    self.take(ready, &mut waiting, &mut rankings)?;
+                    self.take(probes, ranked, &mut waiting, &mut rankings)?;
                 }
             }
         }
-        self.take(ready, &mut waiting, &mut rankings)?;
-        for (ranking, probe) in rankings.iter_mut().zip(&ready.probes) {
+        self.take(probes, ranked, &mut waiting, &mut rankings)?;
+        for (ranking, (probe, _)) in rankings.iter_mut().zip(probes) {
             sort(view, ranking);
-            ranking.truncate(probe.how.k);
+            if probe.radius.is_none() {
+                ranking.truncate(probe.how.k);
+            }
         }
         Ok(rankings)
     }
@@ -238,33 +276,72 @@ impl Searching<'_> {
     /// Waits for the searches under way.
     fn take(
         &mut self,
-        ready: &Ready<'_>,
+        probes: &[(&Probe, Option<&Filtered>)],
+        ranked: &dyn Fn(&Probe, f32) -> f32,
         waiting: &mut Waiting,
         rankings: &mut [Ranking],
     ) -> Result<(), SearchTableError> {
         while let Some(((ranking, number), pending)) = waiting.0.last_mut() {
             let ((ranking, number), found) = ((*ranking, *number), wait(pending, self.proceed)?);
             waiting.0.pop();
-            let probe = &ready.probes[ranking];
+            let (probe, _) = probes[ranking];
             let Near { neighbors, counts, trip } = found?;
             let part = &self.view.parts[number];
             for (id, distance) in neighbors.ids.into_iter().zip(neighbors.distances) {
-                // By OpenSearch's score where it is fused with others; alone by distance, of which no digit is lost.
-                let rank = match ready.alone() {
-                    Some(_) => ready.shown(distance),
-                    None => score(probe.metric, distance),
-                };
+                if probe.min_score.is_some_and(|least| score(probe.metric, distance) < least) {
+                    continue;
+                }
                 let row = part.row_of(probe.field, id);
-                rankings[ranking].extend(row.map(|row| (At { part: number, row }, rank)));
+                rankings[ranking].extend(row.map(|row| (At { part: number, row }, ranked(probe, distance))));
             }
             self.profiles[number].vectors.push(VectorProfile {
-                field: probe.name.to_owned(),
+                field: probe.name.clone(),
                 plan: plan(&counts),
                 visited: counts.distances,
                 hops: counts.hops,
                 bytes: counts.bytes,
                 task: trip.into(),
             });
+        }
+        Ok(())
+    }
+
+    /// Finds what queries ask of vectors, and fills it in.
+    pub(super) fn fill(&mut self, within: &[Within]) -> Result<(), SearchTableError> {
+        for Within { asked, among, rows } in within {
+            let among = among.as_ref().map(|among| self.filtered(among)).transpose()?;
+            let mut found = vec![Vec::new(); self.view.parts.len()];
+            match asked {
+                Asked::Nearest(probe) => {
+                    let scored = |probe: &Probe, distance| score(probe.metric, distance);
+                    let rankings = self.nearest(&[(probe, among.as_ref())], &scored)?;
+                    for &(At { part, row }, score) in rankings.iter().flatten() {
+                        found[part].push((row, score));
+                    }
+                }
+                Asked::Compared(compared) => {
+                    let view = self.view;
+                    let alive = |number: usize| -> Vec<u32> {
+                        let (part, among) = (&view.parts[number], among.as_ref());
+                        let rows = among.into_iter().flat_map(|among| among.rows[number].rows());
+                        rows.filter(|&row| part.is_alive(row)).collect()
+                    };
+                    let work = |number: usize, stop: &dyn Fn() -> bool| {
+                        compared.scores(&view.parts[number], &alive(number), stop)
+                    };
+                    for (number, scores, _) in self.on_pool(0..found.len(), work)? {
+                        found[number] = scores;
+                    }
+                }
+            }
+            rows.fill(self.runs.iter().zip(found).flat_map(|(runs, mut found)| {
+                found.sort_unstable_by_key(|(row, _)| *row);
+                runs.iter().map(move |(start, run)| {
+                    let (start, end) = (*start, start + run.rows());
+                    let own = found.iter().filter(move |(row, _)| (start..end).contains(row));
+                    (run, own.map(|(row, score)| (row - start, *score)).collect())
+                })
+            }));
         }
         Ok(())
     }
@@ -304,13 +381,14 @@ impl Searching<'_> {
         weighed: Option<&Weighed>,
         noted: &mut [Bits],
     ) -> Result<Ranking, SearchTableError> {
-        let (Fusion::Rrf { window, .. } | Fusion::ArithmeticMean { window, .. }) = &ready.request.fusion;
+        let (_, window) = ready.request.fusion.weights();
         let order = Order::by_score();
         let rows = self.view.parts.iter().map(Part::rows).sum();
         let wanted = Wanted {
             order: &order,
+            least: Least::NONE,
             after: None,
-            hits: (*window).min(rows),
+            hits: window.min(rows),
             aggregations: None,
             noted: true,
             pruned: false,
@@ -332,7 +410,7 @@ impl Searching<'_> {
     fn page(&self, ready: &Ready<'_>, ranking: &Ranking) -> (Vec<Found>, Total, Vec<Partial>) {
         let found = |&(at, score): &(At, f32)| {
             let id = self.view.parts[at.part].id(at.row).to_owned();
-            Found { at, score, position: Position::of_score(score, id) }
+            Found { at, score, position: Position::of_score(score, id), explanation: None }
         };
         let after = |found: &Found| {
             ready
@@ -340,15 +418,18 @@ impl Searching<'_> {
                 .as_ref()
                 .is_none_or(|after| collect::compare(&ready.order, &found.position, after).is_gt())
         };
+        // They descend.
+        let least = ready.least();
+        let ranking = &ranking[..ranking.partition_point(|(_, rank)| least.passes(*rank))];
         let hits = ranking.iter().map(found).filter(after).take(ready.hits).collect();
         (hits, Total { value: ranking.len() as u64, exact: true }, Vec::new())
     }
 }
 
 /// What a filter finds.
-struct Filtered {
-    /// The filter.
-    json: String,
+pub(super) struct Filtered {
+    /// The filter, if what it finds may be kept.
+    json: Option<String>,
     /// By segment.
     rows: Vec<Bits>,
 }

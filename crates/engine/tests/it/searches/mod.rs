@@ -3,6 +3,7 @@
 
 mod aggregations;
 mod refusals;
+mod vectors;
 
 use crate::check::{delete, object, put, resources};
 use lanewise_engine::documents::{Query, Sort, SortBy};

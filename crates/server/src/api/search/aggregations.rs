@@ -1,7 +1,7 @@
 //! Aggregations in OpenSearch's form, as a table takes them: their filters are OpenSearch's queries.
 
 use crate::error::ApiError;
-use crate::query;
+use crate::query::{self, About};
 use serde_json::{Map, Value};
 
 /// Aggregations within aggregations, at most.
@@ -28,7 +28,9 @@ fn within(given: &Value, left: usize) -> Result<Map<String, Value>, ApiError> {
         let mut made = Map::new();
         for (kind, how) in one.as_object().ok_or_else(wrong)? {
             let how = match kind.as_str() {
-                "filter" => serde_json::to_value(query::read(how)?).map_err(ApiError::internal)?,
+                "filter" => {
+                    serde_json::to_value(query::read(how, &About::default())?).map_err(ApiError::internal)?
+                }
                 "aggs" | "aggregations" => Value::Object(within(how, left)?),
                 _ => how.clone(),
             };

@@ -1,12 +1,14 @@
 //! A search's body, read: what is asked of each index, and how the answer is written.
 
-use super::{aggregations, both, fields, pit};
+use super::hybrid::{self, Hybrid};
+use super::inner::{self, Inner};
+use super::{Searched, aggregations, both, fields, pit};
 use crate::call::Params;
 use crate::error::ApiError;
-use crate::query;
+use crate::query::{self, About};
 use crate::settings::time_ms;
 use crate::source::SourceFilter;
-use lanewise_engine::documents::{Query, Schema, Sort, SortBy};
+use lanewise_engine::documents::{Query, Sort, SortBy};
 use lanewise_engine::table::Request;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ const WINDOW: usize = 10_000;
 const COUNTED: u64 = 10_000;
 
 /// What a body may say.
-pub(crate) const KEYS: [&str; 23] = [
+pub(crate) const KEYS: [&str; 24] = [
     "query",
     "size",
     "from",
@@ -43,13 +45,23 @@ pub(crate) const KEYS: [&str; 23] = [
     "profile",
     "ext",
     "pit",
+    "search_pipeline",
 ];
+
+/// Of the hits with one value the first is shown, and others beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Collapse {
+    pub(super) field: String,
+    pub(super) inner: Vec<Inner>,
+}
 
 /// A body that was read, for any index.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Asked {
     query: Option<Value>,
-    pub(super) post_filter: Option<Query>,
+    post_filter: Option<Value>,
+    /// Several queries whose scores are made one.
+    pub(super) hybrid: Option<Hybrid>,
     pub(super) from: usize,
     pub(super) size: usize,
     pub(super) sort: Vec<Sort>,
@@ -58,7 +70,7 @@ pub(super) struct Asked {
     pub(super) timeout: Option<Duration>,
     pub(super) min_score: Option<f32>,
     /// The field of whose values the first hit each is shown.
-    pub(super) collapse: Option<String>,
+    pub(super) collapse: Option<Collapse>,
     pub(super) source: SourceFilter,
     /// Ids as hits have them, and as fields.
     pub(super) id: bool,
@@ -119,7 +131,8 @@ impl Asked {
         docvalues.retain(|field| field != "_id");
         let asked = Asked {
             query: body.get("query").cloned(),
-            post_filter: body.get("post_filter").map(query::read).transpose()?,
+            post_filter: body.get("post_filter").cloned(),
+            hybrid: hybrid::read(body)?,
             from: number("from", 0)?,
             size: number("size", 10)?,
             after: after(body, &sort)?,
@@ -161,23 +174,21 @@ impl Asked {
                 "cannot use `collapse` in conjunction with `search_after`",
             ),
             (
-                self.min_score.is_some() && !self.sort.is_empty(),
-                "[min_score] with [sort] is not supported: leave one out",
-            ),
-            (
-                self.min_score.is_some() && !self.aggregations.is_empty(),
-                "[min_score] with [aggs] is not supported: leave one out",
-            ),
-            (
-                self.collapse.is_some() && self.post_filter.is_some(),
-                "[collapse] with [post_filter] is not supported: put the filter into the query",
-            ),
-            (
                 self.collapse.is_some() && self.sort.iter().any(|key| key.by == SortBy::Id),
                 "[collapse] with [sort] by _id or _doc is not supported",
             ),
         ];
-        match pairs.into_iter().find(|(wrong, _)| *wrong) {
+        let of_hybrid = [
+            (!self.sort.is_empty(), "[sort] with a hybrid query is not supported: hits come by score"),
+            (self.collapse.is_some(), "[collapse] with a hybrid query is not supported"),
+            (
+                self.post_filter.is_some(),
+                "[post_filter] with a hybrid query is not supported: use its [filter]",
+            ),
+            (self.explain, "[explain] with a hybrid query is not supported"),
+        ];
+        let of_hybrid = of_hybrid.into_iter().map(|(wrong, what)| (self.hybrid.is_some() && wrong, what));
+        match pairs.into_iter().chain(of_hybrid).find(|(wrong, _)| *wrong) {
             Some((_, what)) => Err(ApiError::argument(what)),
             None => Ok(()),
         }
@@ -203,6 +214,7 @@ impl Asked {
             (self.size == 0, "[size] cannot be [0] in a scroll context"),
             (self.after.is_some(), "cannot use `search_after` in a scroll context"),
             (self.collapse.is_some(), "cannot use `collapse` in a scroll context"),
+            (self.hybrid.is_some(), "a hybrid query is not supported in a scroll context"),
             (self.counted.is_none(), "disabling [track_total_hits] is not allowed in a scroll context"),
         ];
         if let Some((_, what)) = wrong.into_iter().find(|(wrong, _)| *wrong) {
@@ -212,12 +224,16 @@ impl Asked {
         Ok(())
     }
 
+    /// What leaves hits out, but not figures.
+    pub(super) fn post_filter(&self, about: &About) -> Result<Option<Query>, ApiError> {
+        self.post_filter.as_ref().map(|filter| query::read(filter, about)).transpose()
+    }
+
     /// What is asked of an index with these settings: all from the first hit on.
     pub(super) fn request(
         &self,
         settings: Option<&BTreeMap<String, String>>,
-        filter: Option<Query>,
-        schema: &Schema,
+        one: &Searched,
     ) -> Result<Request, ApiError> {
         let setting = |name: &str| settings.and_then(|settings| settings.get(name)?.parse().ok());
         let window: usize = setting("index.max_result_window").unwrap_or(WINDOW);
@@ -230,17 +246,8 @@ impl Asked {
             )));
         }
         let mut request = Request { size: self.reach(), ..Request::default() };
-        match &self.query {
-            None => {}
-            Some(given) => match query::one(given, "query")? {
-                ("knn", asked) => {
-                    let (nearest, filter) =
-                        query::nearest(asked, schema, setting("index.knn.algo_param.ef_search"))?;
-                    request.nearest = vec![nearest];
-                    request.filter = filter;
-                }
-                _ => request.query = Some(query::read(given)?),
-            },
+        if let (Some(given), None) = (&self.query, &self.hybrid) {
+            request = ask(given, &one.about(), request)?;
         }
         if self.scrolls && self.size > window {
             return Err(ApiError::argument(format!(
@@ -248,11 +255,10 @@ impl Asked {
                 self.size
             )));
         }
-        if self.explain && request.nearest.is_empty() {
-            return Err(ApiError::parsing("[explain] is supported for knn alone"));
-        }
-        fields::check(&self.docvalues, schema)?;
-        request.filter = both(request.filter, filter);
+        fields::check(&self.docvalues, &one.table.schema())?;
+        request.filter = both(request.filter, one.filter.clone());
+        request.explain = self.explain;
+        request.min_score = self.min_score;
         request.sort = self.sort.clone();
         request.after = self.after.clone();
         request.aggregations = self.aggregations.clone();
@@ -260,6 +266,17 @@ impl Asked {
         request.profile = self.profile;
         Ok(request)
     }
+}
+
+/// Asks for what a query finds. Vectors alone are looked for among what the request's filter finds.
+pub(super) fn ask(given: &Value, about: &About, request: Request) -> Result<Request, ApiError> {
+    Ok(match query::read(given, about)? {
+        Query::Nearest(mut nearest) => {
+            let filter = both(nearest.filter.take().map(|filter| *filter), request.filter);
+            Request { nearest: vec![nearest], filter, ..request }
+        }
+        query => Request { query: Some(query), ..request },
+    })
 }
 
 fn timeout(body: &Map<String, Value>, params: &Params) -> Result<Option<Duration>, ApiError> {
@@ -276,12 +293,13 @@ fn min_score(body: &Map<String, Value>) -> Result<Option<f32>, ApiError> {
     Ok(Some(least as f32).filter(|least| *least > 0.0))
 }
 
-fn collapse(body: &Map<String, Value>) -> Result<Option<String>, ApiError> {
+fn collapse(body: &Map<String, Value>) -> Result<Option<Collapse>, ApiError> {
     let Some(given) = body.get("collapse").filter(|given| !given.is_null()) else { return Ok(None) };
     let fields = given.as_object().ok_or_else(|| ApiError::parsing("[collapse]: give an object"))?;
-    query::only("collapse", fields, &["field", "max_concurrent_group_searches"])?;
+    query::only("collapse", fields, &["field", "inner_hits", "max_concurrent_group_searches"])?;
     let field = fields.get("field").and_then(Value::as_str);
-    Ok(Some(field.ok_or_else(|| ApiError::parsing("[collapse]: give a field"))?.to_owned()))
+    let field = field.ok_or_else(|| ApiError::parsing("[collapse]: give a field"))?.to_owned();
+    Ok(Some(Collapse { field, inner: inner::read(fields.get("inner_hits"))? }))
 }
 
 fn counted(body: &Map<String, Value>, params: &Params) -> Result<Option<u64>, ApiError> {

@@ -1,11 +1,12 @@
 //! What was found in all indexes, in one order, and how it is written.
 
-use super::asked::Asked;
+use super::asked::{Asked, Collapse};
+use super::hybrid::{Hybrid, Ranking, whole};
 use super::{Searched, both, fields};
 use crate::api::document::Sources;
 use crate::error::ApiError;
 use lanewise_engine::documents::{Query, Sort, SortBy};
-use lanewise_engine::table::{Answer, Hit, Request};
+use lanewise_engine::table::{Answer, Figures, Hit, Request};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -22,6 +23,9 @@ pub(super) struct Found {
     order: Vec<(usize, usize)>,
     total: u64,
     inexact: bool,
+    figures: Vec<Figures>,
+    /// Of a hybrid query, by part and query.
+    rankings: Vec<Vec<Ranking>>,
     aggregations: Option<Value>,
     timed_out: bool,
 }
@@ -38,7 +42,17 @@ struct Part {
 impl Found {
     pub(super) fn new(shards: usize) -> Found {
         let (parts, order) = (Vec::new(), Vec::new());
-        Found { shards, parts, order, total: 0, inexact: false, aggregations: None, timed_out: false }
+        Found {
+            shards,
+            parts,
+            order,
+            total: 0,
+            inexact: false,
+            figures: Vec::new(),
+            rankings: Vec::new(),
+            aggregations: None,
+            timed_out: false,
+        }
     }
 
     /// Searches one index more.
@@ -50,54 +64,32 @@ impl Found {
         asked: &Asked,
     ) -> Result<(), ApiError> {
         let search = |request: &Request| searched.search(request, asked.timeout);
-        let after = asked.post_filter.as_ref();
-        let is_near = !request.nearest.is_empty();
-        if let Some(filter) = after.filter(|_| !is_near) {
+        request.open_figures = true;
+        if let Some(filter) = asked.post_filter(&searched.about())? {
             if !request.aggregations.is_empty() {
                 // Figures are of all that is found, hits of what the filter leaves.
                 let figures = Request { size: 0, sort: Vec::new(), after: None, ..request.clone() };
-                self.aggregations = search(&figures)?.map(|answer| answer.aggregations);
+                self.figures.extend(search(&figures)?.and_then(|answer| answer.figures));
                 request.aggregations = Map::new();
             }
-            request.filter = both(request.filter, Some(filter.clone()));
-        } else if after.is_some() {
-            request.size = request.nearest.iter().map(|nearest| nearest.k).max().unwrap_or(0);
+            request = after(request, filter);
         }
-        if let Some(field) = &asked.collapse {
+        if let Some(Collapse { field, .. }) = &asked.collapse {
             if request.sort.is_empty() {
                 request.sort.push(Sort::new(SortBy::Score));
             }
             request.sort.push(Sort::new(SortBy::Field(field.clone())));
             request.size = COLLAPSED;
         }
-        let Some(answer) = search(&request)? else {
+        let found = match &asked.hybrid {
+            Some(hybrid) => hybrid.search(searched, &request, asked.timeout)?,
+            None => search(&request)?.map(|answer| (answer, Vec::new())),
+        };
+        let Some((mut answer, rankings)) = found else {
             self.timed_out = true;
             return Ok(());
         };
         let mut hits: Vec<usize> = (0..answer.hits.len()).collect();
-        let (mut total, mut exact) = (answer.total.value, answer.total.exact);
-        if let Some(filter) = after.filter(|_| is_near) {
-            let ids = Query::Ids(answer.hits.iter().map(|hit| hit.id.clone()).collect());
-            let left = Request {
-                filter: both(Some(ids), Some(filter.clone())),
-                size: answer.hits.len(),
-                ..Request::default()
-            };
-            let Some(left) = search(&left)? else {
-                self.timed_out = true;
-                return Ok(());
-            };
-            let left: HashSet<&str> = left.hits.iter().map(|hit| hit.id.as_str()).collect();
-            hits.retain(|hit| left.contains(answer.hits[*hit].id.as_str()));
-            total = hits.len() as u64;
-        }
-        if let Some(least) = asked.min_score {
-            // They descend: what comes after one that is too low is too low.
-            let all = hits.len();
-            hits.retain(|hit| answer.hits[*hit].score >= least);
-            exact &= hits.len() < all || total <= hits.len() as u64;
-            total = hits.len() as u64;
-        }
         if asked.collapse.is_some() {
             let mut seen = HashSet::new();
             hits.retain(|hit| seen.insert(collapsed(&answer.hits[*hit]).to_string()));
@@ -107,21 +99,30 @@ impl Found {
                 )));
             }
         }
-        self.total += total;
-        self.inexact |= !exact;
-        if !request.aggregations.is_empty() {
-            self.aggregations = Some(answer.aggregations.clone());
-        }
+        self.total += answer.total.value;
+        self.inexact |= !answer.total.exact;
+        self.figures.extend(answer.figures.take());
+        self.rankings.push(rankings);
         self.parts.push(Part { index: searched.index.clone(), answer, sources, hits });
         Ok(())
     }
 
     /// Brings the hits of all indexes into one order.
-    pub(super) fn settle(&mut self, asked: &Asked) {
+    ///
+    /// # Errors
+    /// If figures have too many buckets.
+    pub(super) fn settle(&mut self, asked: &Asked) -> Result<(), ApiError> {
+        if !self.figures.is_empty() {
+            let figures = Figures::together(std::mem::take(&mut self.figures));
+            self.aggregations = Some(figures.map_err(|error| ApiError::parsing(error.to_string()))?);
+        }
+        if let Some(hybrid) = &asked.hybrid {
+            self.fuse(hybrid, asked.min_score);
+        }
         let all = self.parts.iter().enumerate();
         self.order = all.flat_map(|(part, of)| of.hits.iter().map(move |hit| (part, *hit))).collect();
-        if self.parts.len() < 2 {
-            return;
+        if self.parts.len() < 2 && asked.hybrid.is_none() {
+            return Ok(());
         }
         let parts = &self.parts;
         let hit = |(part, hit): (usize, usize)| &parts[part].answer.hits[hit];
@@ -131,6 +132,19 @@ impl Found {
             self.order.retain(|&at| seen.insert(collapsed(hit(at)).to_string()));
         }
         self.order.truncate(asked.reach());
+        Ok(())
+    }
+
+    /// Gives the hits of a hybrid query the scores that are made of those of its queries.
+    fn fuse(&mut self, hybrid: &Hybrid, least: Option<f32>) {
+        for ((part, hit), score) in hybrid.fuse(&self.rankings) {
+            self.parts[part].answer.hits[hit].score = score;
+        }
+        let Some(least) = least else { return };
+        for Part { answer, hits, .. } in &mut self.parts {
+            hits.retain(|hit| answer.hits[*hit].score >= least);
+        }
+        self.total = self.parts.iter().map(|part| part.hits.len() as u64).sum();
     }
 
     /// Has each index go on after its last hit among the first `shown`.
@@ -179,6 +193,26 @@ impl Found {
         }
         Ok(answer)
     }
+}
+
+/// The same, with hits left out that `filter` does not find: after the nearest are chosen.
+fn after(request: Request, filter: Query) -> Request {
+    if request.nearest.is_empty() {
+        return Request { filter: both(request.filter, Some(filter)), ..request };
+    }
+    let query = whole(Request {
+        nearest: request.nearest.clone(),
+        filter: request.filter.clone(),
+        ..Request::default()
+    });
+    let query = Query::Bool {
+        must: vec![query],
+        should: Vec::new(),
+        filter: vec![filter],
+        must_not: Vec::new(),
+        minimum_should_match: None,
+    };
+    Request { query: Some(query), nearest: Vec::new(), filter: None, ..request }
 }
 
 /// The value that a hit is the first of: it was asked for as the last key before the id.
@@ -258,7 +292,7 @@ impl Part {
         if asked.id_field {
             values.insert("_id".to_owned(), json!([hit.id]));
         }
-        if let Some(field) = &asked.collapse {
+        if let Some(Collapse { field, .. }) = &asked.collapse {
             values.insert(field.clone(), json!([collapsed(hit)]));
         }
         if !values.is_empty() {
@@ -267,10 +301,8 @@ impl Part {
         if !asked.sort.is_empty() {
             said["sort"] = json!(hit.sort[..asked.sort.len().min(hit.sort.len())]);
         }
-        if let (true, Some(distance)) = (asked.explain, hit.distance) {
-            said["_explanation"] = json!({
-                "value": hit.score, "description": format!("the score of distance {distance}"), "details": [],
-            });
+        if let Some(explanation) = &hit.explanation {
+            said["_explanation"] = explanation.clone();
         }
         Ok(said)
     }

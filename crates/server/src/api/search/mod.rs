@@ -5,6 +5,9 @@ mod asked;
 mod contexts;
 mod fields;
 mod found;
+mod hybrid;
+mod inner;
+pub(crate) mod pipeline;
 mod pit;
 mod scroll;
 mod searched;
@@ -32,7 +35,7 @@ use serde_json::{Map, Value, json};
 const MANY: usize = 1000;
 
 /// What a search may be asked with beside its body.
-const PARAMS: [&str; 25] = [
+const PARAMS: [&str; 26] = [
     "ignore_unavailable",
     "allow_no_indices",
     "expand_wildcards",
@@ -48,6 +51,7 @@ const PARAMS: [&str; 25] = [
     "rest_total_hits_as_int",
     "routing",
     "scroll",
+    "search_pipeline",
     "search_type",
     "size",
     "from",
@@ -136,6 +140,30 @@ pub(super) const ROUTES: &[Route] = &[
         "lets go of all points in time",
     ),
     route(
+        Role::Admin,
+        &[Verb::Put],
+        &["/_search/pipeline/{id}"],
+        &["cluster_manager_timeout", "timeout"],
+        pipeline::put,
+        "says how scores of hybrid queries are made one",
+    ),
+    route(
+        Role::Read,
+        &[Verb::Get],
+        &["/_search/pipeline", "/_search/pipeline/{id}"],
+        &["cluster_manager_timeout"],
+        pipeline::get,
+        "search pipelines",
+    ),
+    route(
+        Role::Admin,
+        &[Verb::Delete],
+        &["/_search/pipeline/{id}"],
+        &["cluster_manager_timeout", "timeout"],
+        pipeline::delete,
+        "removes a search pipeline",
+    ),
+    route(
         Role::Read,
         BOTH,
         &["/_count", "/{index}/_count"],
@@ -155,7 +183,7 @@ fn run(node: &Node, index: &str, body: &Map<String, Value>, params: &Params) -> 
     let began = now_ms();
     node.scrolls.0.sweep();
     node.points.0.sweep();
-    let mut asked = Asked::read(body, params)?;
+    let mut asked = Asked::read(&*pipeline::resolved(node, index, body, params)?, params)?;
     let keep = params.get("scroll").map(|text| scroll::KIND.keep(text)).transpose()?;
     if let Some(named) = asked.pit.clone() {
         if !index.is_empty() || keep.is_some() {
@@ -169,29 +197,33 @@ fn run(node: &Node, index: &str, body: &Map<String, Value>, params: &Params) -> 
         let point = node.points.0.get(&named.id, named.keep_ms)?;
         let found = find(node, &point.what, &asked)?;
         let mut answer = found.answer(&asked, asked.shown(), now_ms().saturating_sub(began))?;
+        inner::add(node, &point.what, &asked, &mut answer)?;
         answer["pit_id"] = named.id.into();
         return Ok(answer);
     }
-    let all = searched(node, index, params)?;
+    let mut all = searched(node, index, params)?;
     if let Some(keep_ms) = keep {
         asked.scroll()?;
         return scroll::begin(node, all, asked, keep_ms);
     }
+    if asked.hybrid.is_some() {
+        // Its queries see the same.
+        all.iter_mut().try_for_each(Searched::pin)?;
+    }
     let found = find(node, &all, &asked)?;
-    found.answer(&asked, asked.shown(), now_ms().saturating_sub(began))
+    let mut answer = found.answer(&asked, asked.shown(), now_ms().saturating_sub(began))?;
+    inner::add(node, &all, &asked, &mut answer)?;
+    Ok(answer)
 }
 
 /// What is found, in order.
 fn find(node: &Node, all: &[Searched], asked: &Asked) -> Result<Found, ApiError> {
-    if all.len() > 1 && !asked.aggregations.is_empty() {
-        return Err(ApiError::parsing("[aggs] over several indexes are not supported: name one index"));
-    }
     let cluster = node.cluster();
     let mut found = Found::new(all.len());
     for one in all {
         let index = one.index.as_str();
         let settings = cluster.indices.get(index).map(|index| &index.settings);
-        let mut request = asked.request(settings, one.filter.clone(), &one.table.schema())?;
+        let mut request = asked.request(settings, one)?;
         if one.after.is_some() {
             request.after = one.after.clone();
         }
@@ -200,7 +232,7 @@ fn find(node: &Node, all: &[Searched], asked: &Asked) -> Result<Found, ApiError>
         let count = node.counts.of(index);
         count.searched.time(1, || found.add(one, request, sources, asked))?;
     }
-    found.settle(asked);
+    found.settle(asked)?;
     Ok(found)
 }
 
@@ -257,11 +289,11 @@ fn count(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
     if let Some(other) = body.keys().find(|key| *key != "query") {
         return Err(ApiError::parsing(format!("request does not support [{other}]")));
     }
-    let asked = body.get("query").map(query::read).transpose()?;
     let all = searched(node, call.name("index").unwrap_or_default(), &call.params)?;
     let mut total = 0;
     for one in &all {
-        let filter = both(asked.clone(), one.filter.clone());
+        let asked = body.get("query").map(|asked| query::read(asked, &one.about())).transpose()?;
+        let filter = both(asked, one.filter.clone());
         let request = Request { filter, size: 0, ..Request::default() };
         total += one.search(&request, None)?.map_or(0, |answer| answer.total.value);
     }

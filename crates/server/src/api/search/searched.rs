@@ -6,7 +6,7 @@ use crate::call::Params;
 use crate::cluster::Target;
 use crate::error::ApiError;
 use crate::node::Node;
-use crate::query;
+use crate::query::{self, About};
 use lanewise_engine::documents::Query;
 use lanewise_engine::scheduler::Failure;
 use lanewise_engine::table::{Answer, Pin, Request, SearchTableError, Watched};
@@ -20,6 +20,8 @@ pub(in crate::api) struct Searched {
     pub(super) table: Arc<Watched>,
     /// What the aliases let through by which it was named.
     pub(super) filter: Option<Query>,
+    /// For vectors of which nobody says it.
+    ef_search: Option<usize>,
     pin: Option<Pin>,
     /// Only what comes after the hit with these sort values.
     pub(super) after: Option<Vec<Value>>,
@@ -27,17 +29,21 @@ pub(in crate::api) struct Searched {
 
 /// The open indexes that an expression names.
 pub(super) fn searched(node: &Node, expression: &str, params: &Params) -> Result<Vec<Searched>, ApiError> {
-    let all = targets(node, expression, params)?.into_iter();
+    let (cluster, all) = (node.cluster(), targets(node, expression, params)?.into_iter());
     all.map(|(target, table)| {
-        let filter = filters(&target)?;
-        Ok(Searched { index: target.index, table, filter, pin: None, after: None })
+        let filter = filters(&target, &About { schema: Some(table.schema()), ef_search: None })?;
+        let index = cluster.indices.get(&target.index);
+        let ef_search =
+            index.and_then(|index| index.settings.get("index.knn.algo_param.ef_search")?.parse().ok());
+        Ok(Searched { index: target.index, table, filter, ef_search, pin: None, after: None })
     })
     .collect()
 }
 
 /// What the aliases let through by which an index was named.
-pub(in crate::api) fn filters(target: &Target) -> Result<Option<Query>, ApiError> {
-    let should: Vec<Query> = target.filters.iter().map(query::read).collect::<Result<_, _>>()?;
+pub(in crate::api) fn filters(target: &Target, about: &About) -> Result<Option<Query>, ApiError> {
+    let should: Vec<Query> =
+        target.filters.iter().map(|filter| query::read(filter, about)).collect::<Result<_, _>>()?;
     let any = Query::Bool {
         must: Vec::new(),
         should,
@@ -49,6 +55,11 @@ pub(in crate::api) fn filters(target: &Target) -> Result<Option<Query>, ApiError
 }
 
 impl Searched {
+    /// What queries may know of it.
+    pub(super) fn about(&self) -> About {
+        About { schema: Some(self.table.schema()), ef_search: self.ef_search }
+    }
+
     /// Keeps the index as it is.
     pub(super) fn pin(&mut self) -> Result<(), ApiError> {
         let pin = self.table.pin(None).map_err(|error| of_search(&self.index, error))?;
