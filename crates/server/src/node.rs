@@ -187,6 +187,12 @@ impl Node {
         self.points.forget(index);
     }
 
+    /// Lets go of scrolls and points in time whose time is over.
+    pub(crate) fn sweep(&self) {
+        self.scrolls.sweep();
+        self.points.sweep();
+    }
+
     /// Lets go of all scrolls and points in time.
     pub(crate) fn unpin_all(&self) {
         self.cluster().indices.keys().for_each(|index| self.unpin(index));

@@ -1,4 +1,5 @@
-//! Users and certificate, read again while the node serves: the users when their file changes, both when somebody asks.
+//! Users and certificate, read again while the node serves: the users when their file changes, both when somebody asks. And
+//! what searches left open goes when its time is over.
 
 use crate::auth::Guard;
 use crate::log::Level;
@@ -39,6 +40,7 @@ impl Reload {
     }
 
     fn look(&self, asked: bool) {
+        self.node.sweep();
         if let Some(guard) = &self.guard {
             match guard.refresh(asked) {
                 Ok(false) => {}

@@ -181,8 +181,7 @@ fn search(node: &Node, call: &mut Call) -> Result<Reply, ApiError> {
 /// Searches the indexes that an expression names, or a point in time.
 fn run(node: &Node, index: &str, body: &Map<String, Value>, params: &Params) -> Result<Value, ApiError> {
     let began = now_ms();
-    node.scrolls.0.sweep();
-    node.points.0.sweep();
+    node.sweep();
     let mut asked = Asked::read(&*pipeline::resolved(node, index, body, params)?, params)?;
     let keep = params.get("scroll").map(|text| scroll::KIND.keep(text)).transpose()?;
     if let Some(named) = asked.pit.clone() {

@@ -41,6 +41,11 @@ impl Scrolls {
         self.0.len()
     }
 
+    /// Lets go of those whose time is over.
+    pub(crate) fn sweep(&self) {
+        self.0.sweep();
+    }
+
     /// Lets go of those of an index.
     pub(crate) fn forget(&self, index: &str) {
         self.0.forget(index);
