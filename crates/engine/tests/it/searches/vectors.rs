@@ -237,6 +237,33 @@ fn the_least_score_leaves_those_that_reach_it() {
     assert!(left_out > 100, "{left_out} left out");
 }
 
+/// The radius that is searched is a little wider than the score says.
+#[test]
+fn the_least_score_of_a_vector_is_exact() {
+    let mut random = Rng::with_seed(1);
+    let model = model(&mut random, 30);
+    let table = table(&mut random, &model, true);
+    let near = |least: f32| {
+        let vector = OwnedVectors::F32(vec![4.0, 3.0]);
+        let nearest = Nearest { min_score: Some(least), exact: true, ..Nearest::new("v", vector) };
+        let within =
+            Request { query: Some(Query::Nearest(nearest.clone())), size: 100, ..Request::default() };
+        let alone = Request { nearest: vec![nearest], size: 100, ..Request::default() };
+        let found = found(&table, &within);
+        assert_eq!(found, self::found(&table, &alone));
+        found
+    };
+    let all = near(0.0);
+    assert!(all.len() > 10);
+    for score in all.values() {
+        for least in [*score, score.next_up(), score.next_down()] {
+            let mut expected = all.clone();
+            expected.retain(|_, score| *score >= least);
+            assert_eq!(near(least), expected, "{least}");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_compared_is_refused() {
     let schema = json!({"fields": {
