@@ -246,6 +246,9 @@ fn numbers(params: &Params) -> usize {
     if params.dtype == Dtype::Bits { params.dim.div_ceil(8) } else { params.dim }
 }
 
+/// What of an object is kept, and what of that the schema does not name.
+type Halves = (Map<String, Value>, Map<String, Value>);
+
 /// A document on its way.
 struct Walk<'a> {
     mapping: &'a Mapping,
@@ -321,12 +324,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// An object's fields: what of it is kept, and what of that the schema does not name.
-    fn inner(
-        &mut self,
-        name: &str,
-        object: &Map<String, Value>,
-    ) -> Result<(Map<String, Value>, Map<String, Value>), DocumentError> {
+    /// An object's fields.
+    fn inner(&mut self, name: &str, object: &Map<String, Value>) -> Result<Halves, DocumentError> {
         let (mut kept, mut unnamed) = (Map::new(), Map::new());
         self.object(&format!("{name}."), object, &mut kept, &mut unnamed)?;
         Ok((kept, unnamed))

@@ -100,6 +100,7 @@ fn repositories_and_snapshots_that_cannot_be_are_refused() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "somebody writes meanwhile")]
 fn a_snapshot_is_restored_under_other_names_while_its_index_is_written_to() {
     let folder = tempfile::tempdir().unwrap();
     let node = filled(folder.path());
