@@ -1,10 +1,11 @@
-"""A soak: clients write, delete, search and swap aliases as fast as they are answered, each against a model of
-what is its own; `make soak` runs ten minutes of it and prints a table.
+"""A soak: clients write, delete, search and swap aliases as fast as they are answered, each
+against a model of what is its own; `make soak` runs ten minutes of it and prints a table.
 
-Each client owns some ids of a shared index, and knows what they hold. It writes and deletes them, in bulk and one by
-one, gets them, and searches exactly among its own (a filter). An answer that its model does not give is wrong. One
-client more swaps an alias between two indexes. Merges and flushes go on all the time, and some are asked for. The
-node's memory is sampled: after the first third it should be flat.
+Each client owns some ids of a shared index, and knows what they hold. It writes and deletes them,
+in bulk and one by one, gets them, and searches exactly among its own (a filter). An answer that its
+model does not give is wrong. One client more swaps an alias between two indexes. Merges and flushes
+go on all the time, and some are asked for. The node's memory is sampled: after the first third it
+should be flat.
 """
 
 import argparse
@@ -78,53 +79,55 @@ class Owner:
 
     def bulk(self) -> None:
         lines, expected = [], []
-        for id in {self.an_id() for _ in range(self.chance.randrange(1, 60))}:
+        for key in {self.an_id() for _ in range(self.chance.randrange(1, 60))}:
             if self.chance.random() < 0.3:
-                lines.append({"delete": {"_index": INDEX, "_id": id}})
-                expected.append((200 if id in self.documents else 404, id, None))
+                lines.append({"delete": {"_index": INDEX, "_id": key}})
+                expected.append((200 if key in self.documents else 404, key, None))
             else:
                 document = self.document()
-                lines += [{"index": {"_index": INDEX, "_id": id}}, document]
-                expected.append((200 if id in self.documents else 201, id, document))
+                lines += [{"index": {"_index": INDEX, "_id": key}}, document]
+                expected.append((200 if key in self.documents else 201, key, document))
         answer = self.client.bulk(body=lines)
-        for item, (status, id, document) in zip(answer["items"], expected, strict=True):
+        for item, (status, key, document) in zip(answer["items"], expected, strict=True):
             (said,) = item.values()
-            self.same(said["status"], status, id)
-            self.now(id, document)
+            self.same(said["status"], status, key)
+            self.now(key, document)
 
-    def now(self, id: str, document: dict | None) -> None:
+    def now(self, key: str, document: dict | None) -> None:
         if document is None:
-            self.documents.pop(id, None)
+            self.documents.pop(key, None)
         else:
-            self.documents[id] = document
+            self.documents[key] = document
 
     def write(self) -> None:
-        id, document = self.an_id(), self.document()
-        said = self.client.index(index=INDEX, id=id, body=document)["result"]
-        self.same(said, "updated" if id in self.documents else "created", id)
-        self.documents[id] = document
+        key, document = self.an_id(), self.document()
+        said = self.client.index(index=INDEX, id=key, body=document)["result"]
+        self.same(said, "updated" if key in self.documents else "created", key)
+        self.documents[key] = document
 
     def update(self) -> None:
-        id, n = self.an_id(), self.chance.randrange(100)
+        key, n = self.an_id(), self.chance.randrange(100)
         try:
-            self.client.update(index=INDEX, id=id, body={"doc": {"n": n}})
-            self.same(id in self.documents, True, id)
-            self.documents[id] = {**self.documents[id], "n": n}
+            self.client.update(index=INDEX, id=key, body={"doc": {"n": n}})
+            self.same(key in self.documents, True, key)
+            self.documents[key] = {**self.documents[key], "n": n}
         except NotFoundError:
-            self.same(id in self.documents, False, id)
+            self.same(key in self.documents, False, key)
 
     def delete(self) -> None:
-        id = self.an_id()
-        answer = self.client.delete(index=INDEX, id=id, ignore=[404])
-        self.same(answer["result"], "deleted" if id in self.documents else "not_found", id)
-        self.documents.pop(id, None)
+        key = self.an_id()
+        answer = self.client.delete(index=INDEX, id=key, ignore=[404])
+        self.same(answer["result"], "deleted" if key in self.documents else "not_found", key)
+        self.documents.pop(key, None)
 
     def get(self) -> None:
-        id = self.an_id()
-        found = self.client.get(index=INDEX, id=id, ignore=[404])
-        self.same(found["found"], id in self.documents, id)
+        key = self.an_id()
+        found = self.client.get(index=INDEX, id=key, ignore=[404])
+        self.same(found["found"], key in self.documents, key)
         if found["found"]:
-            self.same({**found["_source"], "v": 0}, {**self.documents[id], "v": 0}, id)
+            said, expected = found["_source"], self.documents[key]
+            self.same({**said, "v": 0}, {**expected, "v": 0}, key)
+            self.same(np.float32(said["v"]).tolist(), expected["v"], key)
 
     def search(self, body: dict) -> dict:
         return self.client.search(index=INDEX, body={"_source": False, **body})["hits"]
@@ -132,7 +135,7 @@ class Owner:
     def near(self) -> None:
         query = self.numbers.normal(size=DIM).astype(np.float32)
         n = self.chance.choice([None, 50])
-        among = [id for id, d in self.documents.items() if n is None or d["n"] >= n]
+        among = [key for key, d in self.documents.items() if n is None or d["n"] >= n]
         filters: list[dict] = [{"term": {"owner": self.name}}]
         if n is not None:
             filters.append({"range": {"n": {"gte": n}}})
@@ -141,7 +144,7 @@ class Owner:
         self.same(len(hits), min(K, len(among)), "hits")
         if not among:
             return
-        vectors = np.array([self.documents[id]["v"] for id in among], dtype=np.float64)
+        vectors = np.array([self.documents[key]["v"] for key in among], dtype=np.float64)
         distances = dict(zip(among, ((vectors - query) ** 2).sum(axis=1), strict=True))
         strangers = [hit["_id"] for hit in hits if hit["_id"] not in distances]
         self.same(strangers, [], "neighbours")
@@ -163,14 +166,18 @@ class Owner:
     def words(self) -> None:
         word = self.chance.choice(WORDS)
         body = {
-            "bool": {"must": [{"match": {"text": word}}], "filter": [{"term": {"owner": self.name}}]}
+            "bool": {
+                "must": [{"match": {"text": word}}],
+                "filter": [{"term": {"owner": self.name}}],
+            }
         }
         hits = self.search({"size": OWN, "query": body})["hits"]
-        expected = {id for id, d in self.documents.items() if word in d["text"].split()}
+        expected = {key for key, d in self.documents.items() if word in d["text"].split()}
         self.same({hit["_id"] for hit in hits}, expected, word)
 
     def count(self) -> None:
-        said = self.client.count(index=INDEX, body={"query": {"term": {"owner": self.name}}})["count"]
+        own = {"query": {"term": {"owner": self.name}}}
+        said = self.client.count(index=INDEX, body=own)["count"]
         self.same(said, len(self.documents), "count")
 
     def same(self, said: object, expected: object, what: str) -> None:
@@ -191,7 +198,7 @@ def own(url: str, number: int, seed: int, until: float, results: mp.Queue) -> No
 
 
 def swap(url: str, until: float, results: mp.Queue) -> None:
-    """Swaps an alias between two indexes, asks for merges, and sees that the alias is always there, of one of them."""
+    """Swaps an alias between two indexes and sees that it is of the new one; asks for merges."""
     client, wrong, done = OpenSearch(url, timeout=120, max_retries=0), [], Counter()
     names = ["soak-blue", "soak-green"]
     for name in names:
@@ -229,7 +236,9 @@ def child_of(process: int) -> int:
     return int(Path(f"/proc/{process}/task/{process}/children").read_text().split()[0])
 
 
-def soak(seconds: float, clients: int, seed: int, quiet: bool) -> tuple[Counter, list[str], list[int]]:
+def soak(
+    seconds: float, clients: int, seed: int, quiet: bool
+) -> tuple[Counter, list[str], list[int]]:
     """What was done, which answers were wrong, and the node's memory in bytes, sampled evenly."""
     with tempfile.TemporaryDirectory() as folder, serve(Path(folder)) as url:
         process = child_of(os.getpid())
@@ -241,7 +250,8 @@ def soak(seconds: float, clients: int, seed: int, quiet: bool) -> tuple[Counter,
         results: mp.Queue = mp.Queue()
         until = time.monotonic() + seconds
         workers = [
-            mp.Process(target=own, args=(url, i, seed * 1000 + i, until, results)) for i in range(clients)
+            mp.Process(target=own, args=(url, i, seed * 1000 + i, until, results))
+            for i in range(clients)
         ]
         workers.append(mp.Process(target=swap, args=(url, until, results)))
         [worker.start() for worker in workers]
@@ -284,7 +294,8 @@ def main() -> int:
     for what, times in sorted(done.items()):
         print(f"| {what} | {times} |")
     print(f"\nWrong answers: {len(wrong)}.")
-    print(f"Memory (RssAnon), medians of thirds: {', '.join(f'{third(memory, i) / 2**20:.0f} MiB' for i in range(3))}.")
+    thirds = ", ".join(f"{third(memory, i) / 2**20:.0f} MiB" for i in range(3))
+    print(f"Memory (RssAnon), medians of thirds: {thirds}.")
     for line in wrong[:20]:
         print(line, file=sys.stderr)
     return 1 if wrong or growth > 0.1 else 0

@@ -1,5 +1,5 @@
-"""Blue/green, as document 003 has it: a new index is loaded beside the old, warmed, and takes its alias
-while clients search. No search fails, none sees both, and the way back is one request.
+"""Blue/green, as document 003 has it: a new index is loaded beside the old, warmed, and takes its
+alias while clients search. No search fails, none sees both, and the way back is one request.
 """
 
 import threading
@@ -14,7 +14,7 @@ DIM, ROWS, CLIENTS, SWAPS = 16, 2000, 4, 20
 
 @dataclass
 class Seen:
-    """What one client saw: of each search when it began and ended, and the generations in its answer."""
+    """What one client saw: when each search began and ended, and the generations in its answer."""
 
     searches: list[tuple[float, float, frozenset[str]]] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -92,11 +92,11 @@ def test_no_search_fails_or_sees_both(url: str, index: str) -> None:
     assert not [failure for one in seen for failure in one.failed]
     searches = [search for one in seen for search in one.searches]
     assert all(len(generations) == 1 for _, _, generations in searches)
-    # Who asked after a swap was acknowledged, and before the next, is answered by the new one alone.
+    # Who asked after a swap was acknowledged, before the next, is answered by the new one alone.
     checked = 0
     ends = [began for began, _, _ in swaps[1:]] + [float("inf")]
     for (_, acknowledged, new), next_swap in zip(swaps, ends, strict=True):
-        within = [g for began, ended, g in searches if began > acknowledged and ended < next_swap]
+        within = [g for start, end, g in searches if start > acknowledged and end < next_swap]
         assert all(generations == {new} for generations in within)
         checked += len(within)
     assert checked > SWAPS

@@ -1,4 +1,5 @@
-"""The console in a real browser: Debian's chromium, driven by chromedriver (`apt-get install chromium-driver`).
+"""The console in a real browser: Debian's chromium, driven by chromedriver (`apt-get install
+chromium-driver`).
 
 LANEWISE_SCREENSHOT names a file for a picture of it: docs/console.png.
 """
@@ -102,15 +103,18 @@ def until(browser: webdriver.Chrome, what: str) -> str:
 
 def test_shows_what_the_node_does(browser: webdriver.Chrome, node: str) -> None:
     browser.get(f"{node}/_lanewise")
-    until(browser, "series.searches.filter((rate) => rate > 0).length > 3 && series.p99.some(Boolean)")
+    until(browser, "series.searches.filter((rate) => rate > 0).length > 3")
+    until(browser, "series.p99.some(Boolean)")
     rows = browser.find_elements(By.CSS_SELECTOR, "#indices tbody tr")
     shown = [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows]
     assert [row[0] for row in shown] == sorted(INDICES)
     assert [row[1:3] for row in shown] == [["open", "3000"], ["open", "2000"], ["open", "1200"]]
     # Recall is estimated now and then.
-    until(browser, "[...document.querySelectorAll('#indices tr td:nth-child(9)')].some((c) => +c.textContent > 0.5)")
+    recalls = "[...document.querySelectorAll('#indices tr td:nth-child(9)')]"
+    until(browser, f"{recalls}.some((cell) => Number(cell.textContent) > 0.5)")
     chiplets = browser.find_elements(By.CSS_SELECTOR, ".chiplet")
-    assert chiplets and "films" in chiplets[0].text and "stolen" in chiplets[0].text
+    assert "films" in chiplets[0].text
+    assert "stolen" in chiplets[0].text
     assert len(browser.find_elements(By.CSS_SELECTOR, "#latency path[d]")) == 2
     assert "predicted" in browser.find_element(By.ID, "memory").text
     assert not browser.find_element(By.ID, "state").text
@@ -151,7 +155,8 @@ def test_takes_text_of_documents_as_text_and_loads_nothing_from_elsewhere(
         if one["method"] == "Network.requestWillBeSent"
     ]
     others = [url for url in urls if not url.startswith((node, "data:", "about:", "chrome"))]
-    assert urls and not others
+    assert urls
+    assert not others
     severe = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
     # Of the search that was refused above.
     assert all("400" in entry["message"] for entry in severe), severe

@@ -6,5 +6,7 @@ import soak
 def test_no_answer_is_wrong() -> None:
     done, wrong, memory = soak.soak(20, clients=3, seed=1, quiet=True)
     assert not wrong
-    assert done["near"] > 100 and done["swap"] > 10 and done["merges"] > 0, done
+    assert done["near"] > 100, done
+    assert done["swap"] > 10, done
+    assert done["merges"] > 0, done
     assert memory
