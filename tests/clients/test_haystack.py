@@ -70,21 +70,10 @@ class TestPublished(
         with pytest.raises(published.DuplicateDocumentError):
             document_store.write_documents(documents, DuplicatePolicy.FAIL)
 
-    @lacks("vectors are not in _source")
     def test_embeddings_come_back(self, document_store: OpenSearchDocumentStore) -> None:
         given = [0.1, -0.25, *[1.0] * 766]
         document_store.write_documents([Document(id="1", embedding=given)])
         assert document_store.filter_documents()[0].embedding == given
-
-
-for name in (
-    "test_get_metadata_fields_info",
-    "test_count_unique_metadata_by_filter_all_documents",
-    "test_count_unique_metadata_by_filter_with_filter",
-    "test_count_unique_metadata_by_filter_with_multiple_filters",
-):
-    unlisted = lacks("dynamic fields are not in _mapping")(getattr(TestPublished, name))
-    setattr(TestPublished, name, staticmethod(unlisted))
 
 
 @pytest.mark.skipif(bool(os.environ.get("OPENSEARCH_URL")), reason="OpenSearch has painless")
@@ -118,7 +107,6 @@ def hits(found: list[Document]) -> list[tuple[str, float]]:
     return [(each.id, each.score) for each in found]
 
 
-@lacks("knn inside of bool")
 def test_retrieval_by_vector(filled: OpenSearchDocumentStore) -> None:
     retriever = OpenSearchEmbeddingRetriever(document_store=filled)
     for query in QUERIES:
@@ -126,7 +114,6 @@ def test_retrieval_by_vector(filled: OpenSearchDocumentStore) -> None:
         check(hits(found), "cosinesimil", ROWS, query, 7)
 
 
-@lacks("knn inside of bool")
 def test_retrieval_by_vector_of_some(filled: OpenSearchDocumentStore) -> None:
     retriever = OpenSearchEmbeddingRetriever(document_store=filled, efficient_filtering=True)
     some = {"field": "meta.n", "operator": ">=", "value": 40}

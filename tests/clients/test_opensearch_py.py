@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from exact import check, vectors
-from node import lacks, program, serve
+from node import program, serve
 from opensearchpy import (
     AsyncOpenSearch,
     AuthenticationException,
@@ -204,7 +204,6 @@ def test_documents(client: OpenSearch, index: str) -> None:
     assert client.get(index=index, id=own)["_source"] == {"n": 5}
 
 
-@lacks("vectors are not in _source")
 def test_vectors_come_back_as_they_were_given(client: OpenSearch, index: str) -> None:
     client.indices.create(index=index, body=body("cosinesimil"))
     given = {"n": 1, "v": [0.1, 0.2, 0.3, 4, 5, -6, 7e-3, 8]}
