@@ -102,7 +102,7 @@ pub enum Space {
     L1,
     /// 1 / (1 + the greatest difference).
     Linf,
-    /// 1 + the cosine. Not half of that, as elsewhere.
+    /// Half of 1 + the cosine.
     CosineSimil,
     /// Of a product of 0 or more: 1 + it; else 1 / (1 - it).
     InnerProduct,

@@ -235,7 +235,7 @@ impl Mapping {
                     1 => any(terms),
                     _ => {
                         let placed = at.into_iter().zip(terms).collect();
-                        Box::new(PhraseQuery::new_with_offset_and_slop(placed, *slop))
+                        as_lucene(Box::new(PhraseQuery::new_with_offset_and_slop(placed, *slop)))
                     }
                 }
             }
@@ -442,7 +442,7 @@ impl Mapping {
             return Ok(any(self.terms(field, &Value::String(text.to_owned()))?));
         };
         let occur = if operator == Operator::And { Occur::Must } else { Occur::Should };
-        let scored = |term| Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)) as Box<dyn Ready>;
+        let scored = |term| as_lucene(Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)));
         let words = BooleanQuery::new(words.into_iter().map(|term| (occur, scored(term))).collect());
         if let Target::Path(path) = target {
             // What is no string has no words: it is found whole.
@@ -583,4 +583,9 @@ fn pattern(wildcard: &str) -> String {
         }
     }
     regex
+}
+
+/// BM25's scores without the factor k1 + 1 (1.2 + 1), which changes no order: Lucene has left it out since version 8.
+fn as_lucene(words: Box<dyn Ready>) -> Box<dyn Ready> {
+    Box::new(BoostQuery::new(words, 1.0 / 2.2))
 }

@@ -42,7 +42,7 @@ const LOADED_ROW: usize = 350;
 /// Of each byte of vectors that are kept with a head's documents: as they came, and as they are searched.
 const GIVEN: usize = 2;
 /// Of a hit while hits are put into order, and of each value that it is sorted by.
-const HIT: usize = 106;
+const HIT: usize = 120;
 const CELL: usize = 48;
 /// Of a vector that was found, and of one that is looked at on the way.
 const NEIGHBOR: usize = 96;

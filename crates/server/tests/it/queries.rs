@@ -180,11 +180,7 @@ fn scripts_compare_vectors_in_any_space() {
     let ask = |query: Value| scores(&search_in(&node, "a", &json!({"query": query})));
     let all = json!({"exists": {"field": "x"}});
     for space in ["l2", "l1", "linf", "cosinesimil", "innerproduct"] {
-        // A script's cosine is not halved.
-        let of = |point: &[f64; 2]| match space {
-            "cosinesimil" => 2.0 - raw(space, &ASKED, point),
-            space => score(space, raw(space, &ASKED, point)),
-        };
+        let of = |point: &[f64; 2]| score(space, raw(space, &ASKED, point));
         let expected: Vec<(usize, f64)> = POINTS.iter().enumerate().map(|(i, p)| (i, of(p))).collect();
         close(&ask(script("l2", space, all.clone())), &expected);
         let red: Vec<(usize, f64)> = expected.iter().copied().filter(|(i, _)| i % 2 == 0).collect();
@@ -199,7 +195,7 @@ fn scripts_compare_vectors_in_any_space() {
     // A document without a vector scores nothing.
     assert_eq!(ask(script("l2", "l2", json!({"match_all": {}})))["none-a"], 0.0);
     let of_its_own = ask(script("cosinesimil", "cosinesimil", all.clone()));
-    assert!((of_its_own["4"] - (2.0 - raw("cosinesimil", &ASKED, &POINTS[4]))).abs() < 1e-6);
+    assert!((of_its_own["4"] - (1.0 - raw("cosinesimil", &ASKED, &POINTS[4]) / 2.0)).abs() < 1e-6);
     refused(&node, &json!({"query": script("cosinesimil", "l2", all.clone())}), "length of 1");
     refused(&node, &json!({"query": script("l2", "hamming", all.clone())}), "bits");
     refused(&node, &json!({"query": script("n", "l2", all.clone())}), "not knn_vector");

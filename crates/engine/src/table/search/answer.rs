@@ -28,7 +28,7 @@ pub struct Hit {
     /// that stands for one distance is that distance.
     pub sort: Vec<Value>,
     /// How its score came about, if that was asked for: `value`, `description`, and `details` of the same form.
-    pub explanation: Option<Value>,
+    pub explanation: Option<Box<Value>>,
     pub(super) at: At,
 }
 

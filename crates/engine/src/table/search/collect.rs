@@ -44,7 +44,7 @@ pub(super) struct Found {
     pub(super) score: f32,
     pub(super) position: Position,
     /// How its score came about.
-    pub(super) explanation: Option<serde_json::Value>,
+    pub(super) explanation: Option<Box<serde_json::Value>>,
 }
 
 /// What a segment has.

@@ -95,8 +95,8 @@ impl Compared {
             Space::Linf => of(self.kernels.linf_f32.one(&a, &b)),
             Space::InnerProduct => score(Metric::InnerProduct, -self.kernels.dot_f32.one(&a, &b)),
             // A vector without a direction is at a right angle to all.
-            Space::CosineSimil if b.iter().all(|x| *x == 0.0) => 1.0,
-            Space::CosineSimil => (1.0 + self.kernels.cosine_f32.one(&a, &b)).max(0.0),
+            Space::CosineSimil if b.iter().all(|x| *x == 0.0) => 0.5,
+            Space::CosineSimil => ((1.0 + self.kernels.cosine_f32.one(&a, &b)) / 2.0).max(0.0),
             Space::Hamming => unreachable!("only of bits"),
         }
     }

@@ -230,7 +230,7 @@ fn hit(ready: &Ready<'_>, view: &View, found: Found) -> Hit {
             (None, 0) => "every document scores 1".to_owned(),
             (None, rankings) => format!("made of its places in {rankings} rankings"),
         };
-        let told = || json!({"value": score, "description": described, "details": []});
+        let told = || Box::new(json!({"value": score, "description": described, "details": []}));
         ready.request.explain.then(told)
     });
     Hit { id: position.id, seq, version, score, distance, sort, explanation, at }

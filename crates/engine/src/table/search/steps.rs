@@ -124,7 +124,7 @@ impl Searching<'_> {
         let runs = &self.runs[part];
         let at = runs.partition_point(|(start, _)| *start <= row);
         if let Some((start, run)) = at.checked_sub(1).map(|at| &runs[at]) {
-            found.explanation = Some(run.explain(weighed, row - start)?);
+            found.explanation = Some(Box::new(run.explain(weighed, row - start)?));
         }
         Ok(())
     }

@@ -327,7 +327,7 @@ fn scores_are_bm25s_however_rows_are_divided() {
                 let with = model.values().filter(|d| words(d).iter().any(|w| w == *word)).count() as f32;
                 let idf = (1.0 + (model.len() as f32 - with + 0.5) / (with + 0.5)).ln();
                 let often = own.iter().filter(|w| w == *word).count() as f32;
-                idf * 2.2 * often / (often + 1.2 * (0.25 + 0.75 * own.len() as f32 / average))
+                idf * often / (often + 1.2 * (0.25 + 0.75 * own.len() as f32 / average))
             };
             asked.iter().filter(|word| own.iter().any(|w| w == **word)).map(|word| one(&word)).sum()
         };

@@ -302,7 +302,7 @@ impl Part {
             said["sort"] = json!(hit.sort[..asked.sort.len().min(hit.sort.len())]);
         }
         if let Some(explanation) = &hit.explanation {
-            said["_explanation"] = explanation.clone();
+            said["_explanation"] = Value::clone(explanation);
         }
         Ok(said)
     }
