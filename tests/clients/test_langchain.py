@@ -10,7 +10,6 @@ import pytest
 from exact import check, scores, vectors
 from langchain_community.vectorstores import OpenSearchVectorSearch
 from langchain_core.embeddings import Embeddings
-from node import lacks
 from opensearchpy import RequestError
 
 DIM = 6
@@ -84,16 +83,7 @@ def test_boolean_filter(filled: OpenSearchVectorSearch) -> None:
         check(hits(found), "l2", ROWS[:COUNT], ROWS[query], 7, allowed)
 
 
-@pytest.mark.parametrize(
-    "space",
-    [
-        "l2",
-        "l1",
-        "linf",
-        pytest.param("cosinesimil", marks=lacks("the script does not halve 1 + cosine")),
-        "innerproduct",
-    ],
-)
+@pytest.mark.parametrize("space", ["l2", "l1", "linf", "cosinesimil", "innerproduct"])
 def test_script_scoring(filled: OpenSearchVectorSearch, space: str) -> None:
     asked = {"bool": {"filter": {"term": {"metadata.even": False}}}}
     for query in range(COUNT, COUNT + 10):
