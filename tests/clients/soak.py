@@ -186,7 +186,7 @@ class Owner:
 
 
 def own(url: str, number: int, seed: int, until: float, results: mp.Queue) -> None:
-    owner, wrong, refused = Owner(url, number, seed), [], 0
+    owner, wrong = Owner(url, number, seed), []
     while time.monotonic() < until and len(wrong) < 10:
         try:
             owner.step()
@@ -194,7 +194,7 @@ def own(url: str, number: int, seed: int, until: float, results: mp.Queue) -> No
             wrong.append(str(error))
         except (TransportError, NotConnected) as error:
             wrong.append(f"{owner.name}: {error!r}")
-    results.put((owner.done, wrong, refused))
+    results.put((owner.done, wrong))
 
 
 def swap(url: str, until: float, results: mp.Queue) -> None:
@@ -221,7 +221,7 @@ def swap(url: str, until: float, results: mp.Queue) -> None:
         except (TransportError, NotConnected) as error:
             wrong.append(f"swap: {error!r}")
         time.sleep(0.1)
-    results.put((done, wrong, 0))
+    results.put((done, wrong))
 
 
 def resident(process: int) -> int:
@@ -264,7 +264,7 @@ def soak(
                 print(f"{left:.0f} s left, {memory[-1] >> 20} MiB", file=sys.stderr, flush=True)
         done, wrong = Counter(), []
         for _ in workers:
-            counted, said, _ = results.get(timeout=180)
+            counted, said = results.get(timeout=180)
             done += counted
             wrong += said
         [worker.join() for worker in workers]
