@@ -4,8 +4,9 @@
 //! filters as [`Query`]s. Each run collects for itself ([`Collecting`]); parts of the answer ([`Partial`]) are put
 //! together in the end. All terms of a run go into that, so that counts do not depend on how rows are divided into runs.
 
+use super::compile::Compiled;
 use super::mapping::Mapping;
-use super::query::{Compiled, Query, QueryError};
+use super::query::{Query, QueryError};
 use super::run::{Run, RunError};
 use super::schema::FieldKind;
 use serde::{Deserialize, Serialize};
@@ -191,9 +192,9 @@ impl Mapping {
         let in_field = |error| AggregationError::Field { name: name.to_owned(), error };
         if kind == FILTER {
             let query = Query::deserialize(how).map_err(|error| wrong(format!("filter: {error}")))?;
-            let Compiled { query, vectored } = self.compile(&query).map_err(in_field)?;
-            if !vectored.is_empty() {
-                return Err(in_field(QueryError::Vectors));
+            let Compiled { query, ahead } = self.compile(&query).map_err(in_field)?;
+            if !ahead.is_empty() {
+                return Err(in_field(QueryError::Ahead));
             }
             return Ok(AggregationVariants::Filter(FilterAggregation::new_with_builder(Box::new(Filter {
                 query,

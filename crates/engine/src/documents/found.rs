@@ -1,7 +1,9 @@
-//! Rows that are found by their vectors, as a query of tantivy's: they are filled in before it is weighed.
+//! Rows that are found by their vectors, or by their nested objects, as a query of tantivy's: they are filled in before it
+//! is weighed.
 
+use super::compile::Compiled;
 use super::nearest::{Nearest, Scored};
-use super::query::Compiled;
+use super::query::ScoreMode;
 use super::run::Run;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -9,24 +11,33 @@ use tantivy::index::SegmentId;
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError};
 
-/// What within a query is about vectors, and where what it finds goes.
+/// What within a query is to be answered before it, and where what it finds goes.
 #[derive(Debug)]
-pub struct Vectored {
+pub struct Ahead {
     /// What is asked.
-    pub asked: Vectors,
-    /// Among which documents; not given: all.
+    pub asked: Question,
+    /// Which nested objects are asked; not given: documents.
+    pub path: Option<String>,
+    /// Among which; not given: all.
     pub among: Option<Compiled>,
     /// Where the rows go.
     pub rows: Rows,
 }
 
-/// What is asked of vectors.
+/// What is to be answered ahead.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Vectors {
-    /// Those that are near.
-    Nearest(Nearest),
-    /// Of each document how near it is.
+pub enum Question {
+    /// Those whose vectors are near; with `of_documents` the filter is about the documents of nested objects.
+    Nearest {
+        /// What is looked for.
+        nearest: Nearest,
+        /// Whether its filter finds documents, though nested objects are asked.
+        of_documents: bool,
+    },
+    /// Of each how near its vector is.
     Scored(Scored),
+    /// The documents of nested objects, with scores made of theirs.
+    Documents(ScoreMode),
 }
 
 /// Rows of each run, ascending, with their scores.

@@ -20,7 +20,9 @@ impl Mapping {
     /// Whether vectors of a field are kept here.
     pub(crate) fn is_given(&self, name: &str) -> bool {
         let exact = self.schema.rules.get(name).is_some_and(|rules| rules.exact);
-        exact && self.vector(name).is_some_and(|(_, params)| !is_whole(params))
+        // Those of nested objects are in the source.
+        let apart = exact && self.schema.nested(name).is_none();
+        apart && self.vector(name).is_some_and(|(_, params)| !is_whole(params))
     }
 
     /// What is kept of a document's vectors; empty if nothing is.

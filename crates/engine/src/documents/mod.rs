@@ -4,6 +4,7 @@
 //! and [`Query`]s into tantivy's. A [`Run`] holds the documents of consecutive rows, immutably.
 
 mod aggregations;
+mod compile;
 mod found;
 pub(crate) mod given;
 mod grown;
@@ -18,13 +19,15 @@ mod sources;
 #[cfg(test)]
 mod tests;
 mod value;
+mod walk;
 
 pub use aggregations::{AggregationError, Aggregations, Collecting, Partial};
-pub use found::{Rows, Vectored, Vectors};
+pub use compile::Compiled;
+pub use found::{Ahead, Question, Rows};
 pub use mapping::{DocumentError, Mapping, Parsed};
 pub use nearest::{Nearest, Scored, Space};
 pub use order::{Cell, Columns, Number, Order, OrderError, Position, Sort, SortBy};
-pub use query::{Compiled, Operator, Query, QueryError, Range};
+pub use query::{Operator, Query, QueryError, Range, ScoreMode};
 pub use run::{Run, RunError, RunWriter, Weighed};
 pub use schema::{Analyzer, Dynamic, FieldKind, Rules, Schema, SchemaError, VectorField};
 pub use sources::Sources;

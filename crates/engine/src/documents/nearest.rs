@@ -41,6 +41,9 @@ pub struct Nearest {
     /// Whether every vector is compared.
     #[serde(default)]
     pub exact: bool,
+    /// In nested objects: of the `k` documents all objects with a vector count, not only the nearest of each.
+    #[serde(default)]
+    pub expand: bool,
 }
 
 impl Nearest {
@@ -58,6 +61,7 @@ impl Nearest {
             nprobe: None,
             oversample: None,
             exact: false,
+            expand: false,
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! Rows that are deleted later are passed over by whoever reads; a row without a document is empty.
 
+use super::compile::Compiled;
 use super::grown::Grown;
 use super::mapping::{Mapping, Parsed};
-use super::query::Compiled;
 use serde_json::{Value as Json, json};
 use tantivy::directory::{Directory, OwnedBytes};
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
@@ -58,9 +58,10 @@ impl RunWriter {
         Ok(self.writer.add_document(document.unwrap_or_default())?)
     }
 
-    /// Writes the next row.
+    /// Writes the next rows: a document, and its nested objects.
     pub fn add(&mut self, parsed: Parsed) -> Result<(), RunError> {
-        self.push(Some(parsed.document))
+        self.push(Some(parsed.document))?;
+        parsed.nested.into_iter().try_for_each(|nested| self.push(Some(nested.document)))
     }
 
     /// The run.

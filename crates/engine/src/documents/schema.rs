@@ -95,6 +95,9 @@ pub enum FieldKind {
     Boolean,
     /// An object, whose fields are searched by paths (`a.b`) as if they were dynamic.
     Object,
+    /// Objects that are searched one by one ([`Query::Nested`](super::Query::Nested)), each with the vectors that the schema
+    /// names inside.
+    Nested,
 }
 
 /// As JSON: a variant with no fields between braces refuses all, one without braces would ignore them.
@@ -112,6 +115,7 @@ enum Given {
     Date {},
     Boolean {},
     Object {},
+    Nested {},
 }
 
 impl From<Given> for FieldKind {
@@ -125,6 +129,7 @@ impl From<Given> for FieldKind {
             Given::Date {} => FieldKind::Date,
             Given::Boolean {} => FieldKind::Boolean,
             Given::Object {} => FieldKind::Object,
+            Given::Nested {} => FieldKind::Nested,
         }
     }
 }
@@ -238,6 +243,8 @@ pub enum SchemaError {
     Name { name: String },
     #[error("field {name:?} and field {inside:?}: a name cannot be both a field and an object's path")]
     Inside { name: String, inside: String },
+    #[error("field {name:?} and field {inside:?}: nested objects hold no others")]
+    NestedTwice { name: String, inside: String },
     #[error("field {name:?}: {error}")]
     Vector { name: String, error: CreateError },
     #[error("field {name:?}: there are rules for it, and it is not there, or not of a kind that they fit")]
@@ -264,8 +271,11 @@ impl Schema {
                 return Err(SchemaError::Name { name: name.clone() });
             }
             let mut above = name.match_indices('.').map(|(at, _)| &name[..at]);
+            if let (FieldKind::Nested, Some(outer)) = (kind, self.nested(name)) {
+                return Err(SchemaError::NestedTwice { name: outer.to_owned(), inside: name.clone() });
+            }
             let holds = |outer: &&str| match self.fields.get(*outer) {
-                None => false,
+                None | Some(FieldKind::Nested) => false,
                 // A field of several kinds.
                 Some(whole) => !whole.is_value() || !kind.is_value(),
             };
@@ -287,11 +297,12 @@ impl Schema {
             let is_value = |name: &String| self.fields.get(name).is_some_and(FieldKind::is_value);
             let fits = match self.fields.get(name) {
                 Some(FieldKind::Vector(_)) => *rules == Rules { exact: rules.exact, ..Rules::default() },
-                Some(FieldKind::Object) | None => false,
-                // What copies lead to is not copied again.
+                Some(FieldKind::Object | FieldKind::Nested) | None => false,
+                // What copies lead to is not copied again, and lies in the same object.
                 Some(_) => {
                     let led = |to: &String| {
-                        is_value(to) && self.rules.get(to).is_none_or(|rules| rules.copy_to.is_empty())
+                        let again = self.rules.get(to).is_some_and(|rules| !rules.copy_to.is_empty());
+                        is_value(to) && !again && self.nested(to) == self.nested(name)
                     };
                     !rules.exact && rules.copy_to.iter().all(led)
                 }
@@ -301,6 +312,15 @@ impl Schema {
             }
         }
         Ok(())
+    }
+
+    /// The field of nested objects that `name` lies in.
+    pub fn nested(&self, name: &str) -> Option<&str> {
+        let mut outer = name.match_indices('.').map(|(at, _)| &name[..at]);
+        let found = outer.find_map(|outer| {
+            self.fields.get_key_value(outer).filter(|(_, kind)| **kind == FieldKind::Nested)
+        });
+        found.map(|(path, _)| path.as_str())
     }
 
     /// The fields in the order in which files number them: by name, then those that came later.
@@ -351,14 +371,21 @@ impl Schema {
         let of_several =
             |name: &String| name.match_indices('.').any(|(at, _)| self.fields.contains_key(&name[..at]));
         let is_new = !self.rules.is_empty() || !self.later.is_empty() || self.fields.keys().any(of_several);
-        if is_new { 2 } else { 1 }
+        let has_nested = self.fields.values().any(|kind| *kind == FieldKind::Nested);
+        if has_nested {
+            3
+        } else if is_new {
+            2
+        } else {
+            1
+        }
     }
 }
 
 impl FieldKind {
     /// Whether it is neither a vector nor an object.
     pub(super) fn is_value(&self) -> bool {
-        !matches!(self, FieldKind::Vector(_) | FieldKind::Object)
+        !matches!(self, FieldKind::Vector(_) | FieldKind::Object | FieldKind::Nested)
     }
 }
 

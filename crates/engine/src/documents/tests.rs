@@ -125,7 +125,9 @@ fn is(document: &Value, id: usize, query: &Query) -> bool {
                     >= minimum_should_match.unwrap_or(usual)
         }
         Query::Boost { query, .. } | Query::Constant { query, .. } => is(document, id, query),
-        Query::Nearest(_) | Query::Scored(_) => unreachable!("a document alone does not say what is near"),
+        Query::Nearest(_) | Query::Scored(_) | Query::Nested { .. } => {
+            unreachable!("a document alone does not say what is near")
+        }
     }
 }
 

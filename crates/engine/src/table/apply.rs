@@ -108,7 +108,7 @@ impl Writing<'_> {
                 Err(failed) => {
                     // Vectors of the fields before are in.
                     if let Some(parsed) = &mut decided.put {
-                        parsed.vectors[failed.field..].fill(None);
+                        parsed.each_row(|row| row.vectors[failed.field..].fill(None));
                     }
                     Err(WriteError::Add { field: failed.name.clone(), error: failed.error.clone() })
                 }
@@ -159,7 +159,8 @@ impl Writing<'_> {
     fn add_vectors(&self, head: &Head, writes: &[Result<Decided, WriteError>]) -> Result<(), NotAdded> {
         for (field, (name, _)) in self.mapping.schema().vectors().enumerate() {
             let puts = writes.iter().filter_map(|write| write.as_ref().ok()?.put.as_ref());
-            let Some(all) = joined(puts.filter_map(|parsed| parsed.vectors[field].as_ref())) else {
+            let rows = puts.flat_map(Parsed::rows);
+            let Some(all) = joined(rows.filter_map(|row| row.vectors[field].as_ref())) else {
                 continue;
             };
             let go = &mut |_| (self.proceed)();
@@ -206,7 +207,7 @@ fn decide(parts: &[Part], checked: Vec<Result<Checked, WriteError>>) -> Vec<Resu
         op::check(&id, put.as_ref()).map_err(|error| WriteError::Log(Arc::new(error)))?;
         let version = logged.map_or(found.version + 1, |(_, version)| version);
         let at = put.as_ref().map(|_| At { part: last, row: next });
-        next += u32::from(at.is_some());
+        next += put.as_ref().map_or(0, |parsed| parsed.rows().count() as u32);
         if at.is_some() || found.at.is_some() {
             let version = if at.is_some() { version } else { 0 };
             touched.insert(id.clone(), Found { at, version, seq: None });
@@ -216,12 +217,13 @@ fn decide(parts: &[Part], checked: Vec<Result<Checked, WriteError>>) -> Vec<Resu
     checked.into_iter().map(|write| write.and_then(&mut decide)).collect()
 }
 
-/// Marks rows as dead; if that fails, why.
+/// Marks documents as dead, and their nested objects; if that fails, why.
 pub(super) fn kill(parts: &mut [Part], mut dead: Vec<At>) -> Result<(), String> {
     dead.sort_unstable();
     for same in dead.chunk_by(|a, b| a.part == b.part) {
         let part = &mut parts[same[0].part];
-        let rows: Vec<u32> = same.iter().map(|at| at.row).collect();
+        let rows = same.iter().flat_map(|at| std::iter::once(at.row).chain(part.nested_of(at.row)));
+        let rows: Vec<u32> = rows.collect();
         for &row in &rows {
             part.deleted.insert(row);
         }

@@ -36,6 +36,28 @@ impl Bits {
         ascending(self.words.iter().copied())
     }
 
+    /// The last row that is not in it, of those up to `row`.
+    pub(super) fn last_absent(&self, row: u32) -> Option<u32> {
+        let (at, above) = (row as usize / 64, 63 - row % 64);
+        // What lies above the row is of no interest.
+        let absent = |at: usize| !self.words.get(at).copied().unwrap_or(0);
+        let first = absent(at) << above >> above;
+        let (at, word) = std::iter::once((at, first))
+            .chain((0..at).rev().map(|at| (at, absent(at))))
+            .find(|(_, word)| *word != 0)?;
+        Some(64 * at as u32 + 63 - word.leading_zeros())
+    }
+
+    /// How many rows are in it, and not in `other`.
+    pub(super) fn count_without(&self, other: &Bits) -> usize {
+        if other.count == 0 {
+            return self.count;
+        }
+        let left =
+            |(at, word): (usize, &u64)| (word & !other.words.get(at).unwrap_or(&0)).count_ones() as usize;
+        self.words.iter().enumerate().map(left).sum()
+    }
+
     /// The rows that are in it and not in `before`, ascending.
     pub(super) fn since(&self, before: &Bits) -> impl Iterator<Item = u32> {
         let new = |(at, word): (usize, &u64)| word & !before.words.get(at).unwrap_or(&0);
@@ -59,6 +81,14 @@ impl Bits {
         let end = last.map_or(0, |(at, word)| at * 64 + 64 - word.leading_zeros() as usize);
         let count = words.iter().map(|word| word.count_ones() as usize).sum();
         (rest.is_empty() && end <= rows).then(|| Bits { words: words.into(), count })
+    }
+}
+
+impl Extend<u32> for Bits {
+    fn extend<I: IntoIterator<Item = u32>>(&mut self, rows: I) {
+        for row in rows {
+            self.insert(row);
+        }
     }
 }
 
@@ -90,12 +120,15 @@ mod tests {
             prop_assert_eq!(bits.count(), set.len());
             prop_assert!((0..400).all(|row| bits.contains(row) == set.contains(&row)));
             prop_assert!(bits.rows().eq(set.iter().copied()));
+            let absent = |row: u32| (0..=row).rev().find(|row| !set.contains(row));
+            prop_assert!((0..400).all(|row| bits.last_absent(row) == absent(row)));
             let mut before = Bits::default();
             for &row in rows.iter().take(rows.len() / 2) {
                 before.insert(row);
             }
             prop_assert!(bits.since(&before).eq(set.iter().copied().filter(|&row| !before.contains(row))));
             prop_assert_eq!(before.since(&bits).count(), 0);
+            prop_assert_eq!(bits.count_without(&before), bits.since(&before).count());
             let inside = set.last().is_none_or(|&row| (row as usize) < limit);
             prop_assert_eq!(Bits::from_bytes(&bits.to_bytes(), limit).is_some(), inside);
             prop_assert_eq!(Bits::from_bytes(&bits.to_bytes(), 400), Some(bits));

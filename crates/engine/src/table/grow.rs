@@ -79,6 +79,6 @@ impl Part {
         };
         let new = Part::new(mapping, self.segment, body, self.deleted.clone());
         let tables = self.tables.iter().chain(&new.tables[self.tables.len()..]).copied().collect();
-        Ok(Part { tables, documents: self.documents, ..new })
+        Ok(Part { tables, searched: self.searched, ..new })
     }
 }

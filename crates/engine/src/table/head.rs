@@ -5,6 +5,7 @@
 //! since the last, and runs are put together as they become many, so that a document is written again a few times only.
 
 use super::append::Appended;
+use super::bits::Bits;
 use super::lookup::{Lookup, hash};
 use super::memory::HeadMemory;
 use super::op;
@@ -26,7 +27,7 @@ pub(super) type Divided = Arc<Vec<(u32, Run)>>;
 const ASKED_EVERY: u32 = 64;
 const PERIOD: Duration = Duration::from_millis(2);
 
-/// A document, and which write it came with.
+/// A document, and which write it came with; or a nested object of the document before it, which has no id.
 pub(super) struct Row {
     pub(super) id: String,
     pub(super) seq: u64,
@@ -60,6 +61,8 @@ pub(super) struct Head {
     pub(super) documents: u64,
     /// Bytes of vectors that are kept with them as they came.
     pub(super) given: usize,
+    /// Rows of nested objects.
+    pub(super) nested: Bits,
     lookup: Lookup,
     /// By vector field.
     pub(super) vectors: Vec<Vectors>,
@@ -77,6 +80,7 @@ impl Head {
             bytes: 0,
             documents: 0,
             given: 0,
+            nested: Bits::default(),
             lookup: Lookup::new(0),
             vectors,
             runs: Arc::default(),
@@ -84,8 +88,20 @@ impl Head {
         })
     }
 
-    /// Adds a row whose vectors are the next of those that were added to the indexes. Its number.
+    /// Adds a document whose vectors, with those of its nested objects, are the next of those that were added to the
+    /// indexes. Its row.
     pub(super) fn push(&mut self, mut row: Row) -> u32 {
+        let (seq, version) = (row.seq, row.version);
+        let nested = std::mem::take(&mut row.parsed.nested);
+        let number = self.push_row(row);
+        for parsed in nested {
+            let row = self.push_row(Row { id: String::new(), seq, version, parsed });
+            self.nested.insert(row);
+        }
+        number
+    }
+
+    fn push_row(&mut self, mut row: Row) -> u32 {
         self.bytes += op::bytes(&row.id, Some(&row.parsed)) as u64;
         self.documents += (row.id.len() + row.parsed.source.len()) as u64;
         self.given += row.parsed.given;
@@ -100,11 +116,12 @@ impl Head {
         row.parsed.vectors = Vec::new();
         if lookup.is_full(rows.len()) {
             *lookup = Lookup::new(2 * rows.len() + 1);
-            (0..).zip(rows.iter()).for_each(|(at, row)| lookup.insert(hash(&row.id), at));
+            let named = (0..).zip(rows.iter()).filter(|(_, row)| !row.id.is_empty());
+            named.for_each(|(at, row)| lookup.insert(hash(&row.id), at));
         }
-        let hash = hash(&row.id);
+        let hash = (!row.id.is_empty()).then(|| hash(&row.id));
         rows.push(row);
-        lookup.insert(hash, number);
+        hash.into_iter().for_each(|hash| lookup.insert(hash, number));
         number
     }
 

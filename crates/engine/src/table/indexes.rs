@@ -27,10 +27,11 @@ pub(super) fn check_vectors<'a>(
     parsed: &Parsed,
     reader: impl Fn(usize) -> &'a Reader,
 ) -> Result<(), WriteError> {
-    for ((field, (name, _)), vector) in mapping.schema().vectors().enumerate().zip(&parsed.vectors) {
-        let Some(vector) = vector else { continue };
-        let checked = reader(field).check(vector.as_vectors(), &Search::new(1));
-        checked.map_err(|error| WriteError::Vector { field: name.to_owned(), error })?;
+    for (field, (name, _)) in mapping.schema().vectors().enumerate() {
+        for vector in parsed.rows().filter_map(|row| row.vectors[field].as_ref()) {
+            let checked = reader(field).check(vector.as_vectors(), &Search::new(1));
+            checked.map_err(|error| WriteError::Vector { field: name.to_owned(), error })?;
+        }
     }
     Ok(())
 }

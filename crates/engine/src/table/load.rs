@@ -32,7 +32,10 @@ pub struct Load<'a> {
     begun: Begun<'a>,
     folder: Folder,
     documents: RunWriter,
+    /// Of each row; empty: a nested object of the document before it.
     ids: Vec<String>,
+    /// Rows of nested objects.
+    nested: usize,
     /// By vector field; with the row of each vector's number.
     indexes: Vec<(Index, Vec<u32>)>,
     /// Some of a batch is in, and some is not.
@@ -110,7 +113,7 @@ impl Table {
         let documents = RunWriter::new(&mapping, Box::new(folder.clone())).map_err(SegmentError::from)?;
         let ids = Vec::new();
         let begun = Begun { table: self, mapping, segment, finished: false };
-        Ok(Load { begun, folder, documents, ids, indexes, broken: false, loaded, memory })
+        Ok(Load { begun, folder, documents, ids, nested: 0, indexes, broken: false, loaded, memory })
     }
 }
 
@@ -143,21 +146,22 @@ impl Load<'_> {
         let (ids, parsed) = self.parse(&batch)?;
         let first = self.ids.len() as u32;
         let bytes = ids.iter().map(String::len).chain(parsed.iter().map(|one| one.source.len()));
-        let loaded =
-            Loaded { rows: self.loaded.rows + ids.len(), bytes: self.loaded.bytes + bytes.sum::<usize>() };
+        let bytes = self.loaded.bytes + bytes.sum::<usize>();
         let schema = self.begun.mapping.schema();
+        let rows: Vec<&Parsed> = parsed.iter().flat_map(Parsed::rows).collect();
+        let loaded = Loaded { rows: self.loaded.rows + rows.len(), bytes };
         let counts = schema.vectors().enumerate().map(|(field, (name, _))| {
             let given = batch.vectors.iter().any(|(of, _)| *of == name);
-            parsed.iter().filter(|one| given || one.vectors[field].is_some()).count()
+            if given { parsed.len() } else { rows.iter().filter(|row| row.vectors[field].is_some()).count() }
         });
         let counts: Vec<usize> = counts.collect();
         self.ask(loaded, &counts, need::batch(&parsed), effort.threads.workers())?;
         self.loaded = loaded;
         self.broken = true;
         let schema = self.begun.mapping.schema();
-        for (field, ((name, _), (index, rows))) in schema.vectors().zip(&mut self.indexes).enumerate() {
+        for (field, ((name, _), (index, of))) in schema.vectors().zip(&mut self.indexes).enumerate() {
             let given = batch.vectors.iter().find(|(of, _)| *of == name);
-            let inside = || joined(parsed.iter().filter_map(|parsed| parsed.vectors[field].as_ref()));
+            let inside = || joined(rows.iter().filter_map(|row| row.vectors[field].as_ref()));
             let owned = if given.is_some() { None } else { inside() };
             let Some(vectors) = given.map(|(_, all)| *all).or(owned.as_ref().map(OwnedVectors::as_vectors))
             else {
@@ -165,13 +169,18 @@ impl Load<'_> {
             };
             add_coded(index, vectors, effort)
                 .map_err(|error| LoadError::Add { field: name.to_owned(), error })?;
-            let has = |parsed: &Parsed| given.is_some() || parsed.vectors[field].is_some();
-            rows.extend((first..).zip(&parsed).filter(|(_, parsed)| has(parsed)).map(|(row, _)| row));
+            // What comes beside documents is of each of them, and of no nested object.
+            let has = |row: &Parsed| {
+                if given.is_some() { !row.source.is_empty() } else { row.vectors[field].is_some() }
+            };
+            of.extend((first..).zip(&rows).filter(|(_, row)| has(row)).map(|(row, _)| row));
         }
-        for parsed in parsed {
+        for (id, parsed) in ids.into_iter().zip(parsed) {
+            self.ids.push(id);
+            self.ids.extend(parsed.nested.iter().map(|_| String::new()));
+            self.nested += parsed.nested.len();
             self.documents.add(parsed).map_err(SegmentError::from)?;
         }
-        self.ids.extend(ids);
         self.broken = false;
         let held = self.indexes.iter().map(|(index, _)| index.owned_bytes()).sum();
         self.memory.settle(need::loaded(self.loaded, held));
@@ -199,7 +208,7 @@ impl Load<'_> {
 
     /// Number of documents so far, replaced ones among them.
     pub fn len(&self) -> usize {
-        self.ids.len()
+        self.ids.len() - self.nested
     }
 
     /// Whether there are none yet.
@@ -221,7 +230,8 @@ impl Load<'_> {
         let readers: Vec<Reader> = self.indexes.iter().map(|(index, _)| index.reader()).collect();
         let mut dims = Vec::new();
         for &(name, all) in &batch.vectors {
-            let Some((field, params)) = mapping.vector(name) else {
+            let known = mapping.vector(name).filter(|_| mapping.schema().nested(name).is_none());
+            let Some((field, params)) = known else {
                 return Err(wrong(0, DocumentError::NoVector { field: name.to_owned() }.into()));
             };
             let vectors = all.count(params.dim);
@@ -285,9 +295,11 @@ impl Load<'_> {
         documents.finish().map_err(|error| failed(error.into()))?;
         let mut last: HashMap<&str, u32> = HashMap::with_capacity(ids.len());
         let mut replaced = Bits::default();
-        for (row, id) in (0..).zip(&ids) {
+        for (row, id) in (0..).zip(&ids).filter(|(_, id)| !id.is_empty()) {
             if let Some(earlier) = last.insert(id, row) {
                 replaced.insert(earlier);
+                let nested = (earlier + 1..).zip(&ids[earlier as usize + 1..]);
+                replaced.extend(nested.take_while(|(_, id)| id.is_empty()).map(|(row, _)| row));
             }
         }
         let loaded = last.len();
@@ -304,6 +316,10 @@ impl Load<'_> {
         let view = table.view();
         let (mut rows, mut dead) = (Vec::with_capacity(ids.len()), Vec::new());
         for (row, id) in (0..).zip(&ids) {
+            if let (true, Some(&of)) = (id.is_empty(), rows.last()) {
+                rows.push(rows::Written { id, ..of });
+                continue;
+            }
             let found = view.find(id).filter(|_| !replaced.contains(row));
             let version = found.map_or(1, |at| view.parts[at.part].version(at.row) + 1);
             dead.extend(found);

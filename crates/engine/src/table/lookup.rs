@@ -60,10 +60,13 @@ impl Lookup {
     }
 }
 
-/// The bytes of a table of rows whose ids have these hashes.
-pub(super) fn to_bytes(hashes: impl ExactSizeIterator<Item = u64>) -> Vec<u8> {
+/// The bytes of a table of rows whose ids have these hashes; `None`: a row without an id.
+pub(super) fn to_bytes(hashes: impl ExactSizeIterator<Item = Option<u64>>) -> Vec<u8> {
     let lookup = Lookup::new(hashes.len());
-    (0..).zip(hashes).for_each(|(row, hash)| lookup.insert(hash, row));
+    (0..)
+        .zip(hashes)
+        .filter_map(|(row, hash)| Some((row, hash?)))
+        .for_each(|(row, hash)| lookup.insert(hash, row));
     lookup.places.iter().flat_map(|place| place.load(Ordering::Relaxed).to_le_bytes()).collect()
 }
 
@@ -86,7 +89,7 @@ mod tests {
     proptest! {
         #[test]
         fn rows_are_found_by_hash(hashes in prop::collection::vec(0u64..40, 0..200)) {
-            let bytes = to_bytes(hashes.iter().copied());
+            let bytes = to_bytes(hashes.iter().copied().map(Some));
             prop_assert_eq!(bytes.len(), super::bytes(hashes.len()));
             let lookup = Lookup::new(hashes.len());
             (0..).zip(&hashes).for_each(|(row, &hash)| lookup.insert(hash, row));

@@ -47,6 +47,8 @@ const CELL: usize = 48;
 /// Of a vector that was found, and of one that is looked at on the way.
 const NEIGHBOR: usize = 106;
 const MET: usize = 16;
+/// Nested objects that are found for each document that is looked for.
+const NESTED: usize = 16;
 /// Of an aggregation (tantivy's of terms, with as many buckets as there may be).
 const FIGURES: usize = 9_580_000;
 /// Of one that is a figure or a few.
@@ -141,13 +143,13 @@ pub(super) fn grown<'a>(
     let mut counts = vec![0; head.vectors.len()];
     for Checked { id, put, .. } in writes {
         let Some(parsed) = put else { continue };
-        rows += 1;
         bytes += id.len() + parsed.source.len();
         given += parsed.given;
-        counts
-            .iter_mut()
-            .zip(&parsed.vectors)
-            .for_each(|(count, vector)| *count += usize::from(vector.is_some()));
+        for row in parsed.rows() {
+            rows += 1;
+            let vectors = counts.iter_mut().zip(&row.vectors);
+            vectors.for_each(|(count, vector)| *count += usize::from(vector.is_some()));
+        }
     }
     let (mut indexes, mut copied) = (0, 0);
     for (of, (&count, (_, params))) in head.vectors.iter().zip(counts.iter().zip(mapping.schema().vectors()))
@@ -251,10 +253,11 @@ pub(super) fn loaded(Loaded { rows, bytes }: Loaded, indexes: usize) -> u64 {
 
 /// Documents of a batch that were parsed, until they are loaded, and their vectors, which are joined.
 pub(super) fn batch(parsed: &[Parsed]) -> usize {
-    let vectors: usize = parsed.iter().flat_map(|one| one.vectors.iter().flatten()).map(brought_bytes).sum();
+    let rows = || parsed.iter().flat_map(Parsed::rows);
+    let vectors: usize = rows().flat_map(|row| row.vectors.iter().flatten()).map(brought_bytes).sum();
     let sources: usize = parsed.iter().map(|one| one.source.len()).sum();
     let vectors = vectors + parsed.iter().map(|one| one.given).sum::<usize>();
-    PARSED_ROW * parsed.len() + 4 * sources + vectors
+    PARSED_ROW * rows().count() + 4 * sources + vectors
 }
 
 fn brought_bytes(vector: &OwnedVectors) -> usize {
@@ -288,7 +291,12 @@ pub(super) fn search(ready: &Ready<'_>, view: &View, searched: bool) -> u64 {
 
 /// What is found near one vector, of so many rows.
 fn probe(probe: &Probe, rows: usize) -> usize {
-    let k = if probe.radius.is_some() { rows } else { probe.how.k.min(rows) };
+    let k = match (probe.radius, &probe.path) {
+        (Some(_), _) => rows,
+        (None, None) => probe.how.k.min(rows),
+        // Until there are so many documents.
+        (None, Some(_)) => (NESTED * probe.how.k).min(rows),
+    };
     k * NEIGHBOR + probe.how.ef_search.min(rows) * MET
 }
 
@@ -296,8 +304,8 @@ fn probe(probe: &Probe, rows: usize) -> usize {
 fn within(query: &Prepared, rows: usize) -> usize {
     let each = query.within.iter().map(|Within { asked, among, .. }| {
         let own = match asked {
-            Asked::Nearest(asked) => probe(asked, rows),
-            Asked::Compared(_) => rows * NEIGHBOR,
+            Asked::Nearest { probe: asked, .. } => probe(asked, rows),
+            Asked::Compared(_) | Asked::Documents(_) => rows * NEIGHBOR,
         };
         // What may be found, its filter, and its rows.
         own + 2 * rows.div_ceil(8) + among.as_ref().map_or(0, |among| within(among, rows))

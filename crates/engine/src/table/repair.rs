@@ -12,13 +12,14 @@ use super::check::{
 };
 use super::effort::Effort;
 use super::head::{Head, Row};
+use super::indexes::joined;
 use super::memory::Asked;
 use super::op::encode_load;
 use super::segment::{self, Sealed, SegmentError, SegmentId, folder};
 use super::state::{Listed, State};
 use crate::Threads;
 use crate::documents::{Mapping, Schema, SchemaError};
-use lanewise_index::{AddError, CreateError, OwnedVectors};
+use lanewise_index::{AddError, CreateError};
 use lanewise_storage::manifest::ReplaceError;
 use lanewise_storage::{Kind, Storage, log};
 use std::io;
@@ -176,9 +177,10 @@ impl Repairing<'_> {
                 let parsed: Vec<_> =
                     rows.iter().zip(parsed).filter_map(|(&row, parsed)| Some((row, parsed?.0))).collect();
                 for field in 0..head.vectors.len() {
-                    let mut given = parsed.iter().filter_map(|(_, parsed)| parsed.vectors[field].as_ref());
-                    let Some(mut all): Option<OwnedVectors> = given.next().cloned() else { continue };
-                    given.for_each(|one| all.extend(one.as_vectors()));
+                    let rows = parsed.iter().flat_map(|(_, parsed)| parsed.rows());
+                    let Some(all) = joined(rows.filter_map(|row| row.vectors[field].as_ref())) else {
+                        continue;
+                    };
                     let go = &mut |_| ControlFlow::Continue(());
                     head.vectors[field].index.add(all.as_vectors(), None, &self.threads, go)?;
                 }

@@ -1,6 +1,7 @@
 //! What a sealed segment knows of its rows beside their documents: ids, sequence numbers, versions, which rows have which
 //! vectors, and rows by id. One file, read in place; `docs/formats/table.md` gives every byte.
 
+use super::bits::Bits;
 use super::lookup;
 use lanewise_storage::Bytes;
 use std::ops::Range;
@@ -10,7 +11,8 @@ use std::ops::Range;
 #[error("the rows' {0} do not fit their number")]
 pub(super) struct RowsError(&'static str);
 
-/// A row as it is written.
+/// A row as it is written. That of a nested object has no id, and lies behind its document's.
+#[derive(Clone, Copy)]
 pub(super) struct Written<'a> {
     pub(super) id: &'a str,
     pub(super) seq: u64,
@@ -34,7 +36,7 @@ pub(super) fn to_bytes(rows: &[Written<'_>], vectors: &[Vec<u32>]) -> Vec<u8> {
         end += row.id.len() as u64;
         word(end);
     }
-    bytes.extend(lookup::to_bytes(rows.iter().map(|row| lookup::hash(row.id))));
+    bytes.extend(lookup::to_bytes(rows.iter().map(|row| (!row.id.is_empty()).then(|| lookup::hash(row.id)))));
     vectors.iter().flatten().for_each(|row| bytes.extend(row.to_le_bytes()));
     rows.iter().for_each(|row| bytes.extend(row.id.as_bytes()));
     bytes
@@ -50,6 +52,7 @@ pub(super) struct Rows {
     lookup: Range<usize>,
     vectors: Vec<Range<usize>>,
     ids: usize,
+    nested: Bits,
 }
 
 impl Rows {
@@ -81,7 +84,8 @@ impl Rows {
             at = range.end;
             vectors.push(range);
         }
-        let rows = Rows { len, seqs, versions, ends, lookup: first..first + table, vectors, ids: at, bytes };
+        let (lookup, nested) = (first..first + table, Bits::default());
+        let mut rows = Rows { len, seqs, versions, ends, lookup, vectors, ids: at, nested, bytes };
         let ids = rows.all().len() - at;
         let mut before = 0;
         for row in 0..len {
@@ -90,6 +94,12 @@ impl Rows {
                 .then(|| std::str::from_utf8(&rows.all()[at + before..at + end]));
             if !matches!(id, Some(Ok(_))) {
                 return Err(RowsError("ids"));
+            }
+            if before == end {
+                if row == 0 {
+                    return Err(RowsError("nested objects"));
+                }
+                rows.nested.insert(row as u32);
             }
             before = end;
         }
@@ -131,6 +141,21 @@ impl Rows {
             .expect("checked when it was opened")
     }
 
+    /// Rows of nested objects.
+    pub(super) fn nested(&self) -> &Bits {
+        &self.nested
+    }
+
+    /// Rows of documents.
+    pub(super) fn documents(&self) -> impl Iterator<Item = u32> + Clone {
+        (0..self.len as u32).filter(|&row| !self.nested.contains(row))
+    }
+
+    /// The rows of a document's nested objects.
+    pub(super) fn nested_of(&self, row: u32) -> impl Iterator<Item = u32> {
+        (row + 1..).take_while(|&row| self.nested.contains(row))
+    }
+
     /// Rows of the id, alive or not.
     pub(super) fn rows_of<'a>(&'a self, id: &'a str) -> impl Iterator<Item = u32> + 'a {
         let rows = lookup::rows(&self.all()[self.lookup.clone()], lookup::hash(id));
@@ -158,10 +183,12 @@ mod tests {
     proptest! {
         #[test]
         fn rows_are_read_as_written(
-            ids in prop::collection::vec("[a-cé]{0,2}", 0..60),
+            mut ids in prop::collection::vec("[a-cé]{0,2}", 0..60),
             cut: prop::sample::Index,
             flip: prop::sample::Index,
         ) {
+            // The first is a document.
+            ids.iter_mut().take(1).filter(|id| id.is_empty()).for_each(|id| id.push('a'));
             let rows: Vec<Written<'_>> =
                 (0..).zip(&ids).map(|(i, id)| Written { id, seq: 3 * i, version: i + 1 }).collect();
             let some: Vec<u32> = (0..rows.len() as u32).filter(|row| row % 3 > 0).collect();
@@ -171,7 +198,9 @@ mod tests {
             for (row, written) in (0..).zip(&rows) {
                 prop_assert_eq!((read.id(row), read.seq(row), read.version(row)), (written.id, written.seq, written.version));
             }
-            for id in &ids {
+            prop_assert!(read.documents().eq((0..).zip(&ids).filter(|(_, id)| !id.is_empty()).map(|(row, _)| row)));
+            prop_assert_eq!(read.rows_of("").count(), 0);
+            for id in ids.iter().filter(|id| !id.is_empty()) {
                 let expected = (0..).zip(&ids).filter(|(_, other)| *other == id).map(|(row, _)| row);
                 prop_assert!(read.rows_of(id).eq(expected));
             }

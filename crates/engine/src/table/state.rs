@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The newest version of a table's files; what older programs can read says that it is 1.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const PATH: &str = "manifest";
 /// The same, for repairs.
 const COPY: &str = "manifest.copy";

@@ -274,7 +274,7 @@ impl Table {
                 pool.place(table, part.reader(field));
             }
         }
-        let gone = |part: &&Part| !now.iter().any(|p| p.documents == part.documents);
+        let gone = |part: &&Part| !now.iter().any(|p| p.searched == part.searched);
         before.iter().filter(gone).flat_map(Part::homes).for_each(|table| pool.forget(table));
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Part {
     /// What the pool knows its indexes as, by vector field.
     pub(super) tables: Arc<[TableId]>,
     /// What the pool knows its documents as.
-    pub(super) documents: TableId,
+    pub(super) searched: TableId,
 }
 
 #[derive(Clone)]
@@ -60,7 +60,7 @@ impl View {
 
     /// Number of documents.
     pub(super) fn len(&self) -> usize {
-        self.parts.iter().map(Part::live).sum()
+        self.parts.iter().map(Part::documents).sum()
     }
 }
 
@@ -70,12 +70,30 @@ impl Part {
         // Relaxed: only uniqueness matters.
         let new = || TableId(NEXT.fetch_add(1, Ordering::Relaxed));
         let tables = mapping.schema().vectors().map(|_| new()).collect();
-        Part { segment, body, deleted, tables, documents: new() }
+        Part { segment, body, deleted, tables, searched: new() }
     }
 
     /// All that the pool knows it as.
     pub(super) fn homes(&self) -> impl Iterator<Item = TableId> {
-        self.tables.iter().copied().chain([self.documents])
+        self.tables.iter().copied().chain([self.searched])
+    }
+
+    /// Rows of nested objects, each behind that of its document.
+    pub(super) fn nested(&self) -> &Bits {
+        match &self.body {
+            Body::Head(head) => &head.nested,
+            Body::Sealed(sealed) => sealed.rows.nested(),
+        }
+    }
+
+    /// The rows of a document's nested objects.
+    pub(super) fn nested_of(&self, row: u32) -> impl Iterator<Item = u32> {
+        (row + 1..).take_while(|&row| self.nested().contains(row))
+    }
+
+    /// The row of the document that a row belongs to.
+    pub(super) fn document_of(&self, row: u32) -> u32 {
+        self.nested().last_absent(row).unwrap_or(row)
     }
 
     /// Rows, dead ones among them.
@@ -97,6 +115,16 @@ impl Part {
     /// Rows that are alive.
     pub(super) fn live(&self) -> usize {
         self.rows() - self.deleted.count()
+    }
+
+    /// Documents that are alive.
+    pub(super) fn documents(&self) -> usize {
+        self.live() - self.nested().count_without(&self.deleted)
+    }
+
+    /// Whether a row is that of a document that is alive.
+    pub(super) fn is_document(&self, row: u32) -> bool {
+        self.is_alive(row) && !self.nested().contains(row)
     }
 
     pub(super) fn is_alive(&self, row: u32) -> bool {

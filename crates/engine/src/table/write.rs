@@ -125,7 +125,7 @@ impl Table {
         // Somebody may have added fields since they were checked.
         let fields = self.view().mapping.schema().vectors().count();
         for parsed in checked.iter_mut().flatten().filter_map(|checked| checked.put.as_mut()) {
-            parsed.vectors.resize(fields, None);
+            parsed.each_row(|row| row.vectors.resize(fields, None));
         }
         // Before anything is decided: what is refused leaves nothing. What deletes needs no memory to speak of.
         let mut sealing = None;

@@ -49,7 +49,7 @@ fn closed(seed: u64, calls: usize) -> (Memory, Vec<Model>) {
 }
 
 /// The same table with other contents of one file; none: it is removed.
-fn with(memory: &Memory, path: &Path, bytes: Option<&[u8]>) -> Memory {
+pub(crate) fn with(memory: &Memory, path: &Path, bytes: Option<&[u8]>) -> Memory {
     let journal = memory.journal();
     let damaged = journal.killed(journal.len());
     damaged.remove(path).unwrap();
@@ -170,7 +170,7 @@ fn a_flipped_bit_loses_nothing() {
 }
 
 /// A part of a file is overwritten, its end is missing, or all of it is.
-fn worse(bytes: &[u8], random: &mut Rng) -> Option<Vec<u8>> {
+pub(crate) fn worse(bytes: &[u8], random: &mut Rng) -> Option<Vec<u8>> {
     let mut bytes = bytes.to_vec();
     let at = random.usize(..bytes.len() + 1);
     match random.usize(..5) {

@@ -10,6 +10,7 @@ mod growth;
 mod histories;
 mod loads;
 mod memory;
+mod nested;
 mod pins;
 mod pools;
 mod restores;

@@ -9,6 +9,7 @@ use crate::node::Node;
 use crate::route::{Role, Route, Verb};
 use axum::http::StatusCode;
 use lanewise_engine::Purpose;
+use lanewise_engine::documents::{Query, ScoreMode};
 use lanewise_engine::index::{Dtype, OwnedVectors};
 use lanewise_engine::table::{Nearest, Request, SearchTableError, Watched};
 use serde_json::{Value, json};
@@ -129,8 +130,16 @@ fn warm(table: &Watched) -> Result<(), SearchTableError> {
             _ => OwnedVectors::F32(vec![1.0; numbers]),
         };
         for exact in [true, false] {
-            let nearest = vec![Nearest { exact, ..Nearest::new(field, vector.clone()) }];
-            table.search(&Request { nearest, ..Request::default() }, None)?;
+            let nearest = Nearest { exact, ..Nearest::new(field, vector.clone()) };
+            let request = match schema.nested(field) {
+                None => Request { nearest: vec![nearest], ..Request::default() },
+                Some(path) => {
+                    let (path, query) = (path.to_owned(), Box::new(Query::Nearest(nearest)));
+                    let query = Query::Nested { path, query, score: ScoreMode::None };
+                    Request { query: Some(query), ..Request::default() }
+                }
+            };
+            table.search(&request, None)?;
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ pub(crate) fn of_schema(schema: &Schema) -> Map<String, Value> {
         let whole = name
             .match_indices('.')
             .map(|(at, _)| &name[..at])
-            .find(|outer| schema.fields.contains_key(*outer));
+            .find(|outer| schema.fields.get(*outer).is_some_and(|kind| *kind != FieldKind::Nested));
         match whole {
             None => *at(&mut properties, name, "properties") = field,
             Some(whole) => {
@@ -57,6 +57,7 @@ fn field(kind: &FieldKind, rules: Option<&Rules>) -> Value {
         FieldKind::Date => json!({"type": "date"}),
         FieldKind::Boolean => json!({"type": "boolean"}),
         FieldKind::Object => json!({"type": "flat_object"}),
+        FieldKind::Nested => json!({"type": "nested"}),
     };
     if let Some(rules) = rules {
         let said = serde_json::to_value(rules).unwrap_or_default();
@@ -77,7 +78,8 @@ mod tests {
             "v": {"type": "vector", "dim": 3, "dtype": "bf16", "metric": "cosine", "kind": "ivf", "nlist": 7},
             "o.u": {"type": "vector", "dim": 4, "dtype": "u8"}, "b": {"type": "vector", "dim": 16, "dtype": "bits"},
             "t": {"type": "text", "analyzer": "english"}, "t.raw": {"type": "keyword"}, "n": {"type": "integer"},
-            "f": {"type": "float"}, "d": {"type": "date"}, "x": {"type": "boolean"}, "any": {"type": "object"}},
+            "f": {"type": "float"}, "d": {"type": "date"}, "x": {"type": "boolean"}, "any": {"type": "object"}, "p.q": {"type": "nested"},
+            "p.q.v": {"type": "vector", "dim": 2}, "p.q.k": {"type": "keyword"}, "p.q.k.t": {"type": "text"}},
             "rules": {"t.raw": {"ignore_above": 3}, "t": {"copy_to": ["all.of"]}, "n": {"null_value": 4}}}))
         .unwrap();
         let mut schema = schema;
@@ -87,7 +89,7 @@ mod tests {
         assert_eq!(read.fields, schema.fields);
         let named = |schema: &Schema| {
             let mut rules = schema.rules.clone();
-            rules.retain(|name, _| !["v", "o.u", "b"].contains(&&**name));
+            rules.retain(|name, _| !["v", "o.u", "b", "p.q.v"].contains(&&**name));
             rules
         };
         assert_eq!(named(&read), named(&schema));

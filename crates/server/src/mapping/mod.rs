@@ -145,10 +145,14 @@ fn copied(schema: &Schema) -> Result<(), ApiError> {
     for (name, rules) in &schema.rules {
         for to in &rules.copy_to {
             let again = schema.rules.get(to).is_some_and(|rules| !rules.copy_to.is_empty());
-            let takes = schema.fields.get(to);
-            if again || !takes.is_some_and(|kind| !matches!(kind, FieldKind::Vector(_) | FieldKind::Object)) {
+            let none = |kind: &FieldKind| {
+                matches!(kind, FieldKind::Vector(_) | FieldKind::Object | FieldKind::Nested)
+            };
+            let takes = schema.fields.get(to).is_some_and(|kind| !none(kind));
+            if again || !takes || schema.nested(to) != schema.nested(name) {
                 return Err(ApiError::mapping(format!(
-                    "copy_to [{to}] of field [{name}]: name that in properties, as no object, no vector, and without copy_to"
+                    "copy_to [{to}] of field [{name}]: name that in properties, as no object, no vector, without copy_to, \
+                     and in the same nested object"
                 )));
             }
         }
@@ -229,7 +233,19 @@ fn properties(path: &str, value: &Value, schema: &mut Schema, usual: Usual<'_>) 
                 schema.fields.insert(name, kind);
             }
             kind @ ("object" | "nested") => {
-                only(&name, kind, field, &["type", "properties", "dynamic", "enabled"])?;
+                let known =
+                    ["type", "properties", "dynamic", "enabled", "include_in_parent", "include_in_root"];
+                only(&name, kind, field, &known[..if kind == "nested" { 6 } else { 4 }])?;
+                if let Some(other) =
+                    known[4..].iter().find(|key| field.get(**key).is_some_and(|value| value != false))
+                {
+                    return Err(ApiError::mapping(format!(
+                        "field [{name}]: [{other}] is not supported: map what the document itself is found by outside of it"
+                    )));
+                }
+                if kind == "nested" {
+                    schema.fields.insert(name.clone(), FieldKind::Nested);
+                }
                 field.get("dynamic").map(dynamic).transpose()?;
                 if let Some(inner) = field.get("properties") {
                     properties(&format!("{name}."), inner, schema, usual)?;

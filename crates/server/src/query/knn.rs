@@ -88,6 +88,11 @@ pub(super) fn read(
             nearest.oversample = Some(factor.ok_or_else(wrong)? as f32);
         }
     }
+    nearest.expand = match asked.get("expand_nested_docs") {
+        None | Some(Value::Bool(false)) => false,
+        Some(Value::Bool(true)) => true,
+        Some(_) => return Err(ApiError::parsing("[knn] expand_nested_docs: give true or false")),
+    };
     let filter = asked.get("filter").map(|filter| at_depth(filter, about, left)).transpose()?;
     nearest.filter = filter.map(Box::new);
     Ok(Some((nearest, factor("knn", Some(asked))?)))

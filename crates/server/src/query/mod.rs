@@ -1,6 +1,7 @@
 //! OpenSearch's queries, and what a table is asked for in their place.
 
 mod knn;
+mod nested;
 mod script;
 
 use crate::error::ApiError;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 /// Queries within queries, at most.
 const DEPTH_MAX: usize = 60;
 /// The queries that are known.
-pub(crate) const NAMES: [&str; 16] = [
+pub(crate) const NAMES: [&str; 17] = [
     "bool",
     "constant_score",
     "exists",
@@ -22,6 +23,7 @@ pub(crate) const NAMES: [&str; 16] = [
     "match_all",
     "match_none",
     "match_phrase",
+    "nested",
     "prefix",
     "range",
     "script_score",
@@ -238,6 +240,7 @@ fn at_depth(given: &Value, about: &About, left: usize) -> Result<Query, ApiError
             Some((nearest, factor)) => boosted(Query::Nearest(nearest), factor),
             None => Query::None,
         }),
+        "nested" => nested::read(asked, about, left),
         "script_score" => script::read(asked, about, left),
         "hybrid" => Err(ApiError::argument(
             "hybrid query must be a top level query and cannot be wrapped into other queries",

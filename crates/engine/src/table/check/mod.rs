@@ -425,7 +425,9 @@ impl Kept {
     /// Live documents.
     pub(super) fn live(&self) -> usize {
         match self {
-            Kept::Whole { sealed, bits, .. } => sealed.rows.len() - bits.count(),
+            Kept::Whole { sealed, bits, .. } => {
+                sealed.rows.documents().filter(|&row| !bits.contains(row)).count()
+            }
             Kept::Anew { salvage, bits } => salvage.usable(bits).count(),
             Kept::Aside => 0,
         }

@@ -92,9 +92,9 @@ impl Salvage {
         Salvage { rows, sources, vectors, lost: Bits::default() }
     }
 
-    /// Live rows whose documents can be read.
+    /// Rows of live documents that can be read: their nested objects are made anew of them.
     pub(in crate::table) fn usable<'a>(&'a self, dead: &'a Bits) -> impl Iterator<Item = u32> + 'a {
-        (0..self.rows.len() as u32).filter(|&row| !dead.contains(row) && !self.lost.contains(row))
+        self.rows.documents().filter(|&row| !dead.contains(row) && !self.lost.contains(row))
     }
 
     /// Documents as they are written, with the numbers of the fields whose vectors are gone; `None` for one that is gone

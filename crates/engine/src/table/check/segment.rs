@@ -118,9 +118,10 @@ impl Examining<'_> {
         }
         // Rows that were dead when the segment was sealed have no documents.
         let mut bits = Bits::default();
-        for row in 0..rows.len() as u32 {
+        for row in rows.documents() {
             if documents.source(row).is_some_and(|source| source.is_empty()) {
                 bits.insert(row);
+                bits.extend(rows.nested_of(row));
             } else {
                 report.affect(rows.id(row), Effect::Back);
             }
@@ -141,7 +142,7 @@ impl Examining<'_> {
             return bad(path.clone(), "it is damaged");
         }
         let Sealed { rows, run, readers, .. } = sealed;
-        let all = 0..rows.len() as u32;
+        let all = rows.documents();
         if all.clone().any(|row| !rows.rows_of(rows.id(row)).any(|found| found == row)) {
             return bad(dir.join("rows"), "a row is not found by its id");
         }
@@ -208,7 +209,7 @@ pub(super) fn settle_twice(segments: &mut [(Listed, Kept)], report: &mut Report)
         let (listed, kept) = &mut before[one];
         let mut dying: Vec<u32> = Vec::new();
         let Some((rows, bits)) = kept.parts() else { continue };
-        for row in (0..rows.len() as u32).filter(|&row| !bits.contains(row)) {
+        for row in rows.documents().filter(|&row| !bits.contains(row)) {
             for ((_, other), anew) in after.iter_mut().zip(&anew[one + 1..]) {
                 let Some((others, dead)) = other.parts() else { continue };
                 let id = rows.id(row);
@@ -255,7 +256,7 @@ impl Kept {
                 (&salvage.rows, bits, live)
             }
             Kept::Whole { sealed, bits, rewrite: true } => {
-                let live = (0..sealed.rows.len() as u32).filter(|&row| !bits.contains(row)).collect();
+                let live = sealed.rows.documents().filter(|&row| !bits.contains(row)).collect();
                 (&sealed.rows, bits, live)
             }
             _ => return None,
@@ -267,6 +268,7 @@ impl Kept {
             if let Some(older) = ids.insert(rows.id(row).to_owned(), row) {
                 twice(listed, rows.id(row), report);
                 bits.insert(older);
+                bits.extend(rows.nested_of(older));
             }
         }
         Some(ids)
@@ -282,15 +284,16 @@ impl Kept {
     /// Says of all live documents that they may have been deleted.
     pub(super) fn may_be_back(&self, report: &mut Report) {
         let Some((rows, dead)) = self.parts() else { return };
-        for row in (0..rows.len() as u32).filter(|&row| !dead.contains(row)) {
+        for row in rows.documents().filter(|&row| !dead.contains(row)) {
             report.affect(rows.id(row), Effect::Back);
         }
     }
 
     fn kill(&mut self, row: u32) {
         match self {
-            Kept::Whole { bits, rewrite, .. } => {
+            Kept::Whole { sealed, bits, rewrite } => {
                 bits.insert(row);
+                bits.extend(sealed.rows.nested_of(row));
                 *rewrite = true;
             }
             Kept::Anew { bits, .. } => drop(bits.insert(row)),

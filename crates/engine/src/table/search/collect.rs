@@ -142,7 +142,7 @@ fn collect_run(
     // Whether the row matches.
     let mut take = |row: u32, score: f32| {
         let at = start + row;
-        if !part.is_alive(at) || filter.is_some_and(|f| !f.contains(at)) || !wanted.least.passes(score) {
+        if !part.is_document(at) || filter.is_some_and(|f| !f.contains(at)) || !wanted.least.passes(score) {
             return f32::MIN;
         }
         all.count += 1;

@@ -10,6 +10,7 @@ mod answer;
 mod collect;
 mod compared;
 mod fusion;
+mod nested;
 mod pin;
 mod profile;
 mod ready;
@@ -52,6 +53,12 @@ pub enum SearchTableError {
     Field { field: String },
     #[error("nearest: field {field:?}: {error}")]
     Nearest { field: String, error: SearchError },
+    #[error(
+        "nearest: field {field:?} lies in nested objects: ask for it within a nested query of path {path:?}"
+    )]
+    Nested { field: String, path: String },
+    #[error("nearest: field {field:?} does not lie in the nested objects of path {path:?}")]
+    NotNested { field: String, path: String },
     #[error("nearest: field {field:?}: {found} in the vector: give whole numbers from {least} to {most}")]
     Whole { field: String, least: f32, most: f32, found: f32 },
     #[error("field {field:?}: {what}")]

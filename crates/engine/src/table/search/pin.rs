@@ -73,7 +73,7 @@ impl Drop for Pin {
     fn drop(&mut self) {
         // Searches on it may have given homes again to what the table has let go.
         let now = self.table.load();
-        let gone = self.view.parts.iter().filter(|p| !now.parts.iter().any(|n| n.documents == p.documents));
+        let gone = self.view.parts.iter().filter(|p| !now.parts.iter().any(|n| n.searched == p.searched));
         gone.flat_map(|part| part.homes()).for_each(|table| self.pool.forget(table));
     }
 }

@@ -6,7 +6,7 @@ use super::compared::Compared;
 use super::fusion::{reach, score};
 use super::request::{Fusion, Request};
 use crate::documents::{
-    Aggregations, Compiled, Nearest, Order, Position, Query, Rows, Scored, Vectored, Vectors,
+    Aggregations, Ahead, Compiled, Nearest, Order, Position, Query, Question, Rows, ScoreMode, Scored,
 };
 use crate::index::{Dtype, Metric, OwnedVectors, Params, Search, SearchError};
 
@@ -48,6 +48,7 @@ impl Least {
 }
 
 /// A vector to look for.
+#[derive(Clone)]
 pub(in crate::table) struct Probe {
     pub(in crate::table) name: String,
     /// Number of the field.
@@ -55,6 +56,10 @@ pub(in crate::table) struct Probe {
     pub(in crate::table) metric: Metric,
     pub(in crate::table) vector: OwnedVectors,
     pub(in crate::table) how: Search<'static>,
+    /// Which nested objects have the vectors: the nearest of each document counts.
+    pub(in crate::table) path: Option<String>,
+    /// All of them count.
+    pub(in crate::table) expand: bool,
     /// All that are so near, in place of a number of them.
     pub(in crate::table) radius: Option<f32>,
     pub(in crate::table) min_score: Option<f32>,
@@ -63,12 +68,13 @@ pub(in crate::table) struct Probe {
 /// A query, with what must be known before it is asked.
 pub(in crate::table) struct Prepared {
     pub(in crate::table) compiled: Compiled,
-    /// What stands for it where its rows are kept. Not if it is about vectors: what is nearest changes.
+    /// What stands for it where its rows are kept: itself as JSON, behind what nested objects it is about. Not if it is
+    /// about vectors: what is nearest changes.
     pub(in crate::table) json: Option<String>,
     pub(in crate::table) within: Vec<Within>,
 }
 
-/// What is looked for by vectors within a query.
+/// What within a query is answered before it.
 pub(in crate::table) struct Within {
     pub(in crate::table) asked: Asked,
     pub(in crate::table) among: Option<Prepared>,
@@ -77,8 +83,14 @@ pub(in crate::table) struct Within {
 }
 
 pub(in crate::table) enum Asked {
-    Nearest(Probe),
+    /// With `of_documents` it is among the nested objects of what the filter finds.
+    Nearest {
+        probe: Box<Probe>,
+        of_documents: bool,
+    },
     Compared(Box<Compared>),
+    /// The documents of nested objects.
+    Documents(ScoreMode),
 }
 
 impl<'a> Ready<'a> {
@@ -92,7 +104,7 @@ impl<'a> Ready<'a> {
             let both =
                 nearest.filter.iter().map(|filter| &**filter).chain(&request.filter).cloned().collect();
             let filter = nearest.filter.is_some().then(|| prepare(view, &Query::all_of(both)));
-            Ok((probe(view, nearest)?, filter.transpose()?))
+            Ok((probe(view, nearest, None)?, filter.transpose()?))
         });
         let probes = probes.collect::<Result<Vec<_>, SearchTableError>>()?;
         check(&request.fusion, probes.len() + usize::from(query.is_some()))?;
@@ -143,21 +155,34 @@ impl<'a> Ready<'a> {
 
 fn prepare(view: &View, query: &Query) -> Result<Prepared, SearchTableError> {
     let compiled = view.mapping.compile(query)?;
-    let json = compiled.vectored.is_empty().then(|| serde_json::to_string(query).expect("a query is JSON"));
+    let json = key(&compiled, None, query);
     prepared(view, compiled, json)
 }
 
+/// What stands for a query where its rows are kept.
+fn key(compiled: &Compiled, path: Option<&str>, query: &Query) -> Option<String> {
+    let json = || serde_json::to_string(query).expect("a query is JSON");
+    compiled.is_fixed().then(|| path.map_or_else(json, |path| format!("{path:?}{}", json())))
+}
+
 fn prepared(view: &View, mut compiled: Compiled, json: Option<String>) -> Result<Prepared, SearchTableError> {
-    let within = compiled.vectored.drain(..).map(|Vectored { asked, among, rows }| {
+    let within = compiled.ahead.drain(..).map(|Ahead { asked, path, among, rows }| {
+        let path = path.as_deref();
         let (asked, filter) = match asked {
-            Vectors::Nearest(nearest) => (Asked::Nearest(probe(view, &nearest)?), nearest.filter),
-            Vectors::Scored(scored) => {
-                (Asked::Compared(Box::new(compared(view, &scored)?)), Some(scored.query))
+            Question::Nearest { nearest, of_documents } => {
+                let probe = Box::new(probe(view, &nearest, path)?);
+                let path = path.filter(|_| !of_documents);
+                (Asked::Nearest { probe, of_documents }, nearest.filter.map(|filter| (path, filter)))
             }
+            Question::Scored(scored) => {
+                let compared = Box::new(compared(view, &scored, path)?);
+                (Asked::Compared(compared), Some((path, scored.query)))
+            }
+            // With their scores they are not kept.
+            Question::Documents(mode) => (Asked::Documents(mode), None),
         };
         let among = among.map(|among| {
-            let json = filter.filter(|_| among.vectored.is_empty());
-            let json = json.map(|filter| serde_json::to_string(&filter).expect("a query is JSON"));
+            let json = filter.and_then(|(path, filter)| key(&among, path, &filter));
             prepared(view, among, json)
         });
         Ok(Within { asked, among: among.transpose()?, rows })
@@ -169,11 +194,22 @@ fn prepared(view: &View, mut compiled: Compiled, json: Option<String>) -> Result
 /// A field's number, and one vector, as it is brought there.
 fn one_vector(
     view: &View,
+    path: Option<&str>,
     (name, vector, how): (&str, &OwnedVectors, &Search<'_>),
 ) -> Result<(usize, Params, OwnedVectors), SearchTableError> {
     let Some((field, params)) = view.mapping.vector(name) else {
         return Err(SearchTableError::Field { field: name.to_owned() });
     };
+    match (view.mapping.schema().nested(name), path) {
+        (own, path) if own == path => {}
+        (Some(own), None) => {
+            return Err(SearchTableError::Nested { field: name.to_owned(), path: own.to_owned() });
+        }
+        (_, path) => {
+            let path = path.unwrap_or_default().to_owned();
+            return Err(SearchTableError::NotNested { field: name.to_owned(), path });
+        }
+    }
     let wrong = |error| SearchTableError::Nearest { field: name.to_owned(), error };
     let vector = brought(name, params.dtype, vector)?;
     let head = view.parts.last().expect("there is always a head").reader(field);
@@ -183,10 +219,10 @@ fn one_vector(
     }
 }
 
-fn probe(view: &View, nearest: &Nearest) -> Result<Probe, SearchTableError> {
+fn probe(view: &View, nearest: &Nearest, path: Option<&str>) -> Result<Probe, SearchTableError> {
     let name = &*nearest.field;
     let mut how = nearest.how();
-    let (field, params, vector) = one_vector(view, (name, &nearest.vector, &how))?;
+    let (field, params, vector) = one_vector(view, path, (name, &nearest.vector, &how))?;
     let wrong = |error| SearchTableError::Nearest { field: name.to_owned(), error };
     if nearest.radius.is_some_and(f32::is_nan) || nearest.min_score.is_some_and(f32::is_nan) {
         return Err(wrong(SearchError::Radius));
@@ -200,12 +236,13 @@ fn probe(view: &View, nearest: &Nearest) -> Result<Probe, SearchTableError> {
         (one, other) => one.or(other),
     };
     let (name, metric, min_score) = (name.to_owned(), params.metric, nearest.min_score);
-    Ok(Probe { name, field, metric, vector, how, radius, min_score })
+    let (path, expand) = (path.map(str::to_owned), nearest.expand);
+    Ok(Probe { name, field, metric, vector, how, path, expand, radius, min_score })
 }
 
-fn compared(view: &View, scored: &Scored) -> Result<Compared, SearchTableError> {
+fn compared(view: &View, scored: &Scored, path: Option<&str>) -> Result<Compared, SearchTableError> {
     let name = &*scored.field;
-    let (field, params, vector) = one_vector(view, (name, &scored.vector, &Search::new(1)))?;
+    let (field, params, vector) = one_vector(view, path, (name, &scored.vector, &Search::new(1)))?;
     Compared::new((name, field, &params), scored.space, vector, scored.min_score)
 }
 

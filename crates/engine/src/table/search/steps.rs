@@ -7,7 +7,7 @@ use super::profile::{DocumentProfile, FilterProfile, SegmentProfile, VectorProfi
 use super::ready::{Asked, Least, Prepared, Probe, Ready, Within};
 use super::wait::wait;
 use super::{SearchTableError, Total, fusion, score};
-use crate::documents::{Order, Partial, Position, Run, Weighed};
+use crate::documents::{Order, Partial, Position, Rows, Run, Weighed};
 use crate::pool::{Found as Near, Pending, Pool};
 use lanewise_index::Search;
 use lanewise_scheduler::{Failure, MappingId, Trip};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Documents by how well they fit, best first; of equals the lesser id.
-type Ranking = Vec<(At, f32)>;
+pub(super) type Ranking = Vec<(At, f32)>;
 
 /// Vector searches under way: cancelled when nobody waits for them any more.
 struct Waiting(Vec<((usize, usize), Pending)>);
@@ -141,7 +141,7 @@ impl Searching<'_> {
 
     /// Runs `task` on the pool for each of the segments; also says which it was, and how it went. When one fails the others
     /// are cancelled.
-    fn on_pool<T: Send>(
+    pub(super) fn on_pool<T: Send>(
         &self,
         parts: impl Iterator<Item = usize>,
         task: impl Fn(usize, &dyn Fn() -> bool) -> Result<T, SearchTableError> + Sync,
@@ -152,7 +152,7 @@ impl Searching<'_> {
             let mut parts = parts.peekable();
             while failed.is_none() && (parts.peek().is_some() || !tickets.is_empty()) {
                 if let Some(number) = parts.next() {
-                    let id = MappingId::table(view.parts[number].documents.0);
+                    let id = MappingId::table(view.parts[number].searched.0);
                     let run = move |_: &mut _, context: &lanewise_scheduler::Context<'_>| {
                         // What it reads is not known: tantivy does not say.
                         (task(number, &|| context.stopped()), 0)
@@ -309,13 +309,21 @@ impl Searching<'_> {
     /// Finds what queries ask of vectors, and fills it in.
     pub(super) fn fill(&mut self, within: &[Within]) -> Result<(), SearchTableError> {
         for Within { asked, among, rows } in within {
-            let among = among.as_ref().map(|among| self.filtered(among)).transpose()?;
             let mut found = vec![Vec::new(); self.view.parts.len()];
+            if let (Asked::Documents(mode), Some(nested)) = (asked, among) {
+                self.documents_of(*mode, nested, &mut found)?;
+                self.fill_in(rows, found);
+                continue;
+            }
+            let among = among.as_ref().map(|among| self.filtered(among)).transpose()?;
             match asked {
-                Asked::Nearest(probe) => {
-                    let scored = |probe: &Probe, distance| score(probe.metric, distance);
-                    let rankings = self.nearest(&[(probe, among.as_ref())], &scored)?;
-                    for &(At { part, row }, score) in rankings.iter().flatten() {
+                Asked::Documents(_) => unreachable!("they are among something"),
+                Asked::Nearest { probe, of_documents } => {
+                    let among = match (among, of_documents) {
+                        (Some(among), true) => Some(self.nested_of(&among)),
+                        (among, _) => among,
+                    };
+                    for (At { part, row }, score) in self.nearest_of_documents(probe, among.as_ref())? {
                         found[part].push((row, score));
                     }
                 }
@@ -334,16 +342,21 @@ impl Searching<'_> {
                     }
                 }
             }
-            rows.fill(self.runs.iter().zip(found).flat_map(|(runs, mut found)| {
-                found.sort_unstable_by_key(|(row, _)| *row);
-                runs.iter().map(move |(start, run)| {
-                    let (start, end) = (*start, start + run.rows());
-                    let own = found.iter().filter(move |(row, _)| (start..end).contains(row));
-                    (run, own.map(|(row, score)| (row - start, *score)).collect())
-                })
-            }));
+            self.fill_in(rows, found);
         }
         Ok(())
+    }
+
+    /// Says what was found, by segment.
+    fn fill_in(&self, rows: &Rows, found: Vec<Vec<(u32, f32)>>) {
+        rows.fill(self.runs.iter().zip(found).flat_map(|(runs, mut found)| {
+            found.sort_unstable_by_key(|(row, _)| *row);
+            runs.iter().map(move |(start, run)| {
+                let (start, end) = (*start, start + run.rows());
+                let own = found.iter().filter(move |(row, _)| (start..end).contains(row));
+                (run, own.map(|(row, score)| (row - start, *score)).collect())
+            })
+        }));
     }
 
     /// A pass over the documents of all segments for which `source` says what matches.
@@ -429,14 +442,16 @@ impl Searching<'_> {
 /// What a filter finds.
 pub(super) struct Filtered {
     /// The filter, if what it finds may be kept.
-    json: Option<String>,
+    pub(super) json: Option<String>,
     /// By segment.
-    rows: Vec<Bits>,
+    pub(super) rows: Vec<Bits>,
 }
 
 fn sort(view: &View, ranking: &mut Ranking) {
     let id = |at: &At| view.parts[at.part].id(at.row);
-    ranking.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| id(&a.0).cmp(id(&b.0))));
+    ranking.sort_unstable_by(|a, b| {
+        b.1.total_cmp(&a.1).then_with(|| id(&a.0).cmp(id(&b.0))).then_with(|| a.0.cmp(&b.0))
+    });
 }
 
 /// What all segments have.

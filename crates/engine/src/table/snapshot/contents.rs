@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 /// The newest version of snapshots; what older programs can read says that it is 1.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// A table at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,11 +115,12 @@ impl Contents {
 mod tests {
     use super::*;
 
-    /// Of version 1, and of version 2: with what came to schemas.
-    const SCHEMAS: [&str; 2] = [
+    /// Of version 1, and of those with what came to schemas.
+    const SCHEMAS: [&str; 3] = [
         r#"{"fields": {"n": {"type": "integer"}, "v": {"type": "vector", "dim": 2}}}"#,
         r#"{"fields": {"a": {"type": "vector", "dim": 3}, "n": {"type": "integer"}, "n.k": {"type": "keyword"}, "v": {"type": "vector", "dim": 2}},
             "rules": {"n.k": {"ignore_above": 9, "null_value": "x"}, "v": {"exact": true}}, "later": ["a"]}"#,
+        r#"{"fields": {"p": {"type": "nested"}, "p.v": {"type": "vector", "dim": 2}}}"#,
     ];
 
     fn golden() -> Contents {
