@@ -171,3 +171,37 @@ def test_documents_are_those_of_the_search(tmp_path: Path) -> None:
         (one,) = table.search("blue")
         assert one.document is not None
         assert (one.document.version, one.document.seq) == (2, 2)
+
+
+def test_nested_objects_have_vectors_of_their_own(tmp_path: Path) -> None:
+    schema = {"passages": "nested", "passages.lang": "keyword", "passages.x": lanewise.vector(DIM)}
+    languages = RNG.choice(["de", "en"], (50, 4))
+    passages = X[:200].reshape(50, 4, DIM)
+    with Table.create(tmp_path / "t", schema) as table:
+        table.put_many(
+            [
+                {"passages": [{"lang": lang, "x": x} for lang, x in zip(a, b.tolist(), strict=True)]}
+                for a, b in zip(languages.tolist(), passages, strict=True)
+            ],
+            ids=[f"{number:02}" for number in range(50)],
+        )
+        assert len(table) == 50
+        german = {"term": {"field": "passages.lang", "value": "de"}}
+        for q in Y[:20]:
+            distances = ((passages - q) ** 2).sum(axis=2)
+            distances[languages != "de"] = np.inf
+            best = np.argsort(distances.min(axis=1), kind="stable")[:5]
+            near = {
+                "field": "passages.x",
+                "vector": q.tolist(),
+                "k": 5,
+                "exact": True,
+                "filter": {"nested": {"path": "passages", "query": german}},
+            }
+            query = {"nested": {"path": "passages", "query": {"nearest": near}}}
+            assert table.search(query=query, k=5).ids == [f"{number:02}" for number in best]
+        both = {"nested": {"path": "passages", "query": {"passages.lang": ["de"]}}}
+        expected = [f"{number:02}" for number in range(50) if "de" in languages[number]]
+        assert sorted(table.search(filter=both, k=50).ids) == expected
+        with pytest.raises(lanewise.ArgumentError, match="within a nested query of path"):
+            table.search(query={"nearest": near})

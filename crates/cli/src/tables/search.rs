@@ -86,7 +86,7 @@ impl Search {
 
     fn nearest(&self, table: &Table, path: &Path) -> Result<Nearest, Failure> {
         let schema = table.schema();
-        let fields: Vec<_> = schema.vectors().collect();
+        let fields: Vec<_> = schema.vectors().filter(|(name, _)| schema.nested(name).is_none()).collect();
         let (field, params) = match (&self.field, &fields[..]) {
             (None, [only]) => *only,
             (Some(name), _) if fields.iter().any(|(field, _)| field == name) => {

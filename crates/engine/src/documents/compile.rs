@@ -157,16 +157,16 @@ impl Mapping {
                 Box::new(ConstScoreQuery::new(query, finite("score", *score)?))
             }
             Query::Nearest(near) => {
-                let filter = near.filter.as_deref();
-                // As in OpenSearch: a filter of nested objects is about them if it names one of their fields.
-                let of_documents =
-                    filter.zip(place.path).is_some_and(|(filter, path)| !filter.mentions(path));
-                let asked = Question::Nearest { nearest: near.clone(), of_documents };
-                let among = filter.map(|filter| match of_documents {
-                    true => self.compile_at(filter, Place { path: None, ..place }),
-                    false => self.compile_at(filter, place),
-                });
-                self.ask_ahead(asked, among.transpose()?, place, ahead)
+                // As in OpenSearch: in nested objects a filter is about their documents, unless it is itself about them.
+                let (filter, of) = match (near.filter.as_deref(), place.path) {
+                    (Some(Query::Nested { path, query, .. }), Some(own)) if path == own => {
+                        (Some(&**query), place)
+                    }
+                    (filter, _) => (filter, Place { path: None, ..place }),
+                };
+                let of_documents = of.path != place.path;
+                let among = filter.map(|filter| self.compile_at(filter, of)).transpose()?;
+                self.ask_ahead(Question::Nearest { nearest: near.clone(), of_documents }, among, place, ahead)
             }
             Query::Scored(scored) => {
                 let among = self.compile_at(&scored.query, place)?;

@@ -104,28 +104,6 @@ impl Query {
             minimum_should_match: None,
         }
     }
-
-    /// Whether it asks about a field inside of `path`.
-    pub(super) fn mentions(&self, path: &str) -> bool {
-        let inside = |field: &String| field.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
-        match self {
-            Query::All | Query::None | Query::Ids(_) | Query::Nested { .. } => false,
-            Query::Term { field, .. }
-            | Query::Terms { field, .. }
-            | Query::Range { field, .. }
-            | Query::Exists { field }
-            | Query::Prefix { field, .. }
-            | Query::Wildcard { field, .. }
-            | Query::Match { field, .. }
-            | Query::Phrase { field, .. } => inside(field),
-            Query::Bool { must, should, filter, must_not, .. } => {
-                [must, should, filter, must_not].into_iter().flatten().any(|query| query.mentions(path))
-            }
-            Query::Boost { query, .. } | Query::Constant { query, .. } => query.mentions(path),
-            Query::Nearest(near) => inside(&near.field),
-            Query::Scored(scored) => inside(&scored.field) || scored.query.mentions(path),
-        }
-    }
 }
 
 /// Bounds; any may be left out.

@@ -212,10 +212,14 @@ fn differs(table: &Table, model: &Model) -> Option<String> {
     let is_c1: Fits<'_> = &|part| part["c"] == "c1";
     let k1 = json!({"term": {"field": "k", "value": "k1"}});
     let is_k1 = |document: &Value| document["k"] == "k1";
+    let has_c1 = |document: &Value| parts(document, "p").iter().any(is_c1);
     for k in [1, 3, 50] {
+        let of_objects = json!({"nested": {"path": "p", "query": c1}});
+        let both = json!({"bool": {"filter": [k1, of_objects]}});
         for (filter, documents, objects) in [
             (None, &(|_: &Value| true) as Fits<'_>, yes),
-            (Some(c1.clone()), &|_: &Value| true, is_c1),
+            (Some(of_objects), &|_: &Value| true, is_c1),
+            (Some(both), &|document: &Value| is_k1(document) && has_c1(document), yes),
             (Some(json!({"bool": {"must_not": [k1.clone()]}})), &|document: &Value| !is_k1(document), yes),
             (Some(k1.clone()), &is_k1, yes),
         ] {

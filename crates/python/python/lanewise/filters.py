@@ -9,11 +9,12 @@ from typing import Any
 
 from .errors import ArgumentError, DtypeError
 from .ids import names_of
+from .schema import in_nested
 
 _QUERIES = frozenset(
     (
         *("term", "terms", "range", "exists", "prefix", "wildcard", "match", "phrase", "ids"),
-        *("bool", "boost", "constant"),
+        *("bool", "boost", "constant", "nested", "nearest", "scored"),
     )
 )
 _BOUNDS = ("gt", "gte", "lt", "lte")
@@ -46,8 +47,12 @@ def to_query(argument: str, given: Any, fields: Fields, operator: str) -> Query:
 
 
 def _words(argument: str, text: str, fields: Fields, operator: str) -> Query:
-    """Words in any text field; in dynamic ones only by their names."""
-    texts = [name for name, field in fields.items() if field["type"] == "text"]
+    """Words in any text field; in dynamic and nested ones only by their names."""
+    texts = [
+        name
+        for name, field in fields.items()
+        if field["type"] == "text" and not in_nested(name, fields)
+    ]
     if not texts:
         example = f"{{'title': {text!r}}}"
         wrong = f"{argument}={text!r}: the schema has no text field: name a field, {example}"
@@ -67,7 +72,7 @@ def _engines(argument: str, name: str, asked: Any, fields: Fields, operator: str
             some = queries if isinstance(queries, (list, tuple)) else [queries]
             inner[clause] = [to_query(argument, query, fields, operator) for query in some]
         return {"bool": inner}
-    if name in ("boost", "constant") and isinstance(asked, Mapping) and "query" in asked:
+    if name in ("boost", "constant", "nested") and isinstance(asked, Mapping) and "query" in asked:
         query = to_query(argument, asked["query"], fields, operator)
         return {name: {**asked, "query": query}}
     if name == "ids":

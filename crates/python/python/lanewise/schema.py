@@ -5,7 +5,7 @@ from typing import Any
 
 from .errors import ArgumentError, DtypeError
 
-FIELDS = ("keyword", "text", "integer", "float", "date", "boolean", "object", "vector")
+FIELDS = ("keyword", "text", "integer", "float", "date", "boolean", "object", "nested", "vector")
 DYNAMIC: dict[bool | str, str] = {True: "true", False: "false", "strict": "strict"}
 
 
@@ -29,6 +29,12 @@ def full_schema(schema: Mapping[str, Any], dynamic: bool | str) -> dict[str, Any
         raise ArgumentError(f"dynamic={dynamic!r}: use True, False or 'strict'", "dynamic")
     fields = {name: _field(name, field) for name, field in schema.items()}
     return {"dynamic": DYNAMIC[dynamic], "fields": fields}
+
+
+def in_nested(name: str, fields: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a field lies in nested objects."""
+    outer = (name[:at] for at, letter in enumerate(name) if letter == ".")
+    return any(fields.get(one, {}).get("type") == "nested" for one in outer)
 
 
 def _field(name: Any, given: Any) -> Any:

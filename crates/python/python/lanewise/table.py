@@ -32,7 +32,7 @@ from .errors import (
 )
 from .filters import to_query
 from .ids import name_of, names_of, several, whole
-from .schema import DYNAMIC, full_schema
+from .schema import DYNAMIC, full_schema, in_nested
 
 
 class Table:
@@ -63,8 +63,9 @@ class Table:
 
         path: a folder, which is made if it is not there; what it lies in must be.
         schema: fields by name: "keyword" (compared as a whole), "text" (searched by words),
-            "integer", "float", "date", "boolean", "object", vector(dim, ...), or a dict such as
-            {"type": "text", "analyzer": "english"}.
+            "integer", "float", "date", "boolean", "object", "nested" (objects that are searched
+            one by one, by the fields "parts.text" and so on), vector(dim, ...), or a dict such
+            as {"type": "text", "analyzer": "english"}.
         dynamic: what becomes of fields that the schema does not name: True, they are searched
             too; False, they are only kept; "strict", the document is refused.
         num_threads: threads that build, 1 to 4096. Not given: what the process may use.
@@ -574,7 +575,8 @@ class Table:
         return [given] if isinstance(given, str) else list(given)
 
     def _vector_fields(self) -> list[str]:
-        return [name for name, field in self._fields.items() if field["type"] == "vector"]
+        fields = self._fields
+        return [n for n, f in fields.items() if f["type"] == "vector" and not in_nested(n, fields)]
 
     def _vectors(self, given: Any) -> list[tuple[str, Any]]:
         """The vectors to look for, by field."""

@@ -290,9 +290,10 @@ pub(super) fn settings(py: Python<'_>, error: &impl ToString) -> PyErr {
 pub(super) fn search(py: Python<'_>, root: &Path, error: &SearchTableError) -> PyErr {
     let busy = |error: &dyn ToString| class(py, "BusyError", (error.to_string(),));
     match error {
-        SearchTableError::Field { .. } | SearchTableError::Whole { .. } => {
-            argument(py, "vector", error.to_string())
-        }
+        SearchTableError::Field { .. }
+        | SearchTableError::Nested { .. }
+        | SearchTableError::NotNested { .. }
+        | SearchTableError::Whole { .. } => argument(py, "vector", error.to_string()),
         SearchTableError::Nearest { error: SearchError::Vector(_), .. } => {
             argument(py, "vector", error.to_string())
         }

@@ -194,7 +194,8 @@ impl Walk<'_> {
 
 fn vector_field<'a>(schema: &'a Schema, path: &str) -> Option<&'a Params> {
     match schema.fields.get(path) {
-        Some(FieldKind::Vector(VectorField(params))) => Some(params),
+        // Those of nested objects stay in the document.
+        Some(FieldKind::Vector(VectorField(params))) if schema.nested(path).is_none() => Some(params),
         _ => None,
     }
 }
