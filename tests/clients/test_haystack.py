@@ -16,7 +16,6 @@ from haystack_integrations.components.retrievers.opensearch import (
     OpenSearchEmbeddingRetriever,
 )
 from haystack_integrations.document_stores.opensearch import OpenSearchDocumentStore
-from node import lacks
 
 METHOD = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
 
@@ -122,7 +121,6 @@ def test_retrieval_by_vector_of_some(filled: OpenSearchDocumentStore) -> None:
         check(hits(found), "cosinesimil", ROWS, query, 7, np.arange(COUNT) >= 40)
 
 
-@lacks("multi_match")
 def test_retrieval_by_words(filled: OpenSearchDocumentStore) -> None:
     retriever = OpenSearchBM25Retriever(document_store=filled, fuzziness=0)
     found = retriever.run("number44 word3", top_k=20)["documents"]

@@ -17,7 +17,7 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryMode,
 )
 from llama_index.vector_stores.opensearch import OpensearchVectorClient, OpensearchVectorStore
-from node import lacks
+from opensearchpy import OpenSearch
 
 DIM = 6
 COUNT = 120
@@ -115,8 +115,11 @@ def test_text_search(store: OpensearchVectorStore) -> None:
 @pytest.mark.skipif(
     bool(os.environ.get("OPENSEARCH_URL")), reason="needs OpenSearch's neural-search"
 )
-@lacks("hybrid queries")
 def test_hybrid(url: str, index: str) -> None:
+    processors = [{"normalization-processor": {}}]
+    OpenSearch(url).search_pipeline.put(
+        id=f"{index}-pipeline", body={"phase_results_processors": processors}
+    )
     client = OpensearchVectorClient(
         url, index, DIM, engine="lucene", search_pipeline=f"{index}-pipeline"
     )

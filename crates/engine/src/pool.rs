@@ -122,13 +122,41 @@ impl Pool {
         how: &Search<'_>,
         timeout: Option<Duration>,
     ) -> Result<Pending, Refused> {
+        self.find((table, reader), query, how, timeout, false)
+    }
+
+    /// The same for who waits for it at once, whose thread may do it itself ([`Scheduler::submit_here`]).
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub fn search_here(
+        &self,
+        table: TableId,
+        reader: &Reader,
+        query: Vectors<'_>,
+        how: &Search<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<Pending, Refused> {
+        self.find((table, reader), query, how, timeout, true)
+    }
+
+    fn find(
+        &self,
+        (table, reader): (TableId, &Reader),
+        query: Vectors<'_>,
+        how: &Search<'_>,
+        timeout: Option<Duration>,
+        here: bool,
+    ) -> Result<Pending, Refused> {
         let (filter, how) = (how.filter.cloned(), Search { filter: None, stop: None, ..*how });
         let whole = Search { filter: filter.as_ref(), ..how };
         let probed = match reader.plan(&whole) {
             Plan::Lists => with_scratch(|scratch| reader.probe(query, &whole, scratch))?,
             _ => None,
         };
-        let Some(probed) = probed else { return self.whole(table, reader, query, None, &whole, timeout) };
+        let Some(probed) = probed else {
+            return self.whole((table, reader), query, None, &whole, timeout, here);
+        };
         let ids: Vec<MappingId> = probed.lists().map(|list| MappingId::list(table.0, list)).collect();
         let probed = Arc::new(probed);
         let lists = probed.clone();
@@ -166,18 +194,18 @@ impl Pool {
         timeout: Option<Duration>,
     ) -> Result<Pending, Refused> {
         reader.check_within(query, radius, how)?;
-        self.whole(table, reader, query, Some(radius), how, timeout)
+        self.whole((table, reader), query, Some(radius), how, timeout, false)
     }
 
     /// One task: all within `radius`, if there is one, or the nearest.
     fn whole(
         &self,
-        table: TableId,
-        reader: &Reader,
+        (table, reader): (TableId, &Reader),
         query: Vectors<'_>,
         radius: Option<f32>,
         how: &Search<'_>,
         timeout: Option<Duration>,
+        here: bool,
     ) -> Result<Pending, Refused> {
         if reader.check(query, how)? != 1 {
             return Err(SearchError::OneQuery { queries: query.count(reader.dim()) }.into());
@@ -196,7 +224,11 @@ impl Pool {
             let bytes = found.as_ref().map_or(0, |(_, counts)| counts.bytes);
             (found, bytes)
         };
-        Ok(Pending(self.scheduler.submit(MappingId::table(table.0), timeout, search)?))
+        let id = MappingId::table(table.0);
+        Ok(Pending(match here {
+            true => self.scheduler.submit_here(id, timeout, search)?,
+            false => self.scheduler.submit(id, timeout, search)?,
+        }))
     }
 
     /// What has been done so far.

@@ -38,3 +38,15 @@ pub(crate) fn bind(cpus: &[usize]) {
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn bind(_cpus: &[usize]) {}
+
+/// The CPU that the calling thread is on now, where the system tells.
+#[cfg(target_os = "linux")]
+pub(crate) fn current_cpu() -> Option<usize> {
+    // SAFETY: it takes nothing.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn current_cpu() -> Option<usize> {
+    None
+}

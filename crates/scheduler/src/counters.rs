@@ -58,6 +58,22 @@ pub struct WorkerStats {
     pub running: bool,
 }
 
+impl std::ops::AddAssign for WorkerStats {
+    fn add_assign(&mut self, other: WorkerStats) {
+        self.tasks += other.tasks;
+        self.skipped += other.skipped;
+        self.panicked += other.panicked;
+        self.busy_ns += other.busy_ns;
+        self.waited_ns += other.waited_ns;
+        self.bytes += other.bytes;
+        self.stolen_near += other.stolen_near;
+        self.stolen_across += other.stolen_across;
+        self.sleeps += other.sleeps;
+        self.queued += other.queued;
+        self.running |= other.running;
+    }
+}
+
 /// What all workers have done, and who they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stats {
@@ -73,19 +89,7 @@ impl Stats {
     /// All workers together.
     pub fn total(&self) -> WorkerStats {
         let mut all = WorkerStats::default();
-        for (_, worker) in &self.workers {
-            all.tasks += worker.tasks;
-            all.skipped += worker.skipped;
-            all.panicked += worker.panicked;
-            all.busy_ns += worker.busy_ns;
-            all.waited_ns += worker.waited_ns;
-            all.bytes += worker.bytes;
-            all.stolen_near += worker.stolen_near;
-            all.stolen_across += worker.stolen_across;
-            all.sleeps += worker.sleeps;
-            all.queued += worker.queued;
-            all.running |= worker.running;
-        }
+        self.workers.iter().for_each(|(_, worker)| all += worker.clone());
         all
     }
 }

@@ -24,6 +24,8 @@ mod ticket;
 #[cfg(not(loom))]
 mod bind;
 #[cfg(not(loom))]
+mod guest;
+#[cfg(not(loom))]
 mod scheduler;
 #[cfg(not(loom))]
 mod scope;

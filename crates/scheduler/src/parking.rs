@@ -25,6 +25,8 @@ pub(crate) struct Sleeper {
     running: AtomicBool,
     /// It does not run, but will look before long.
     napping: AtomicBool,
+    /// A guest works in its place (`guest.rs`).
+    lent: AtomicBool,
     /// Not loom's, since it is never waited for: it is set before `running` is false for the first time.
     thread: OnceLock<Thread>,
 }
@@ -32,7 +34,8 @@ pub(crate) struct Sleeper {
 impl Sleeper {
     /// Of a worker whose thread has not started: it counts as running, since it will look before it sleeps.
     pub(crate) fn new() -> Self {
-        Sleeper { running: AtomicBool::new(true), napping: AtomicBool::new(false), thread: OnceLock::new() }
+        let flag = AtomicBool::new;
+        Sleeper { running: flag(true), napping: flag(false), lent: flag(false), thread: OnceLock::new() }
     }
 
     /// First of all on the worker's thread.
@@ -69,6 +72,25 @@ impl Sleeper {
                 sleep(self);
             }
         }
+    }
+
+    /// Whether it runs, or a guest does in its place.
+    pub(crate) fn busy(&self) -> bool {
+        self.running() || self.lent.load(Ordering::Relaxed)
+    }
+
+    /// Takes the place of a worker that does not run, if nobody has it.
+    pub(crate) fn lend(&self) -> bool {
+        // Acquire, with `give_back`'s release: what guests before this one wrote is seen.
+        let free = !self.busy();
+        free && self.lent.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Gives it back. To look afterwards for what was pushed meanwhile, and to wake the worker for it.
+    pub(crate) fn give_back(&self) {
+        self.lent.store(false, Ordering::Release);
+        // With `pushed`'s: either who looks now sees the task, or who pushed it sees that nobody works here.
+        fence(Ordering::SeqCst);
     }
 
     pub(crate) fn running(&self) -> bool {
@@ -175,6 +197,36 @@ mod loom_models {
             push(&shared);
             other.join().unwrap();
             assert_eq!(worker.join().unwrap(), 2);
+        });
+    }
+
+    /// What is pushed while a guest has the worker's place is seen by the guest when it goes, or by the worker.
+    #[test]
+    fn a_guest_leaves_nothing() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let shared = shared();
+            let worker = work(&shared, 1);
+            let guest = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let (queue, sleeper, _) = &*shared;
+                    if sleeper.lend() {
+                        sleeper.give_back();
+                        if !queue.is_empty() {
+                            sleeper.wake();
+                        }
+                    }
+                })
+            };
+            shared.0.push(1, 0).unwrap();
+            pushed();
+            if !shared.1.busy() {
+                shared.1.wake();
+            }
+            guest.join().unwrap();
+            assert_eq!(worker.join().unwrap(), 1);
         });
     }
 

@@ -12,9 +12,9 @@ use crate::snapshot::Snapshot;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Padded};
 use crate::task::{Body, Context, Single, Task};
 use crate::ticket::{Ticket, ticket};
-use crate::worker::{Shared, start, start_monitor};
+use crate::worker::{Guest, Shared, start, start_monitor};
 use crate::{bind, scope};
-use lanewise_topology::Machine;
+use lanewise_topology::{ChipletId, Machine};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -95,7 +95,7 @@ struct Windows {
 ///
 /// Dropping the scheduler runs what is queued, then ends the threads. After a `fork` the child has no workers: make the
 /// scheduler after it. In the child, tickets are never answered, and the drop waits for nobody.
-pub struct Scheduler<S: Default + 'static> {
+pub struct Scheduler<S: Default + Send + 'static> {
     pub(crate) shared: Arc<Shared<S>>,
     windows: Arc<Mutex<Windows>>,
     threads: Vec<JoinHandle<()>>,
@@ -103,7 +103,7 @@ pub struct Scheduler<S: Default + 'static> {
     process: u32,
 }
 
-impl<S: Default + 'static> Scheduler<S> {
+impl<S: Default + Send + 'static> Scheduler<S> {
     /// Starts the workers.
     ///
     /// # Errors
@@ -138,6 +138,8 @@ impl<S: Default + 'static> Scheduler<S> {
             queues: cpus.iter().map(|_| Queue::new(capacity)).collect(),
             sleepers: cpus.iter().map(|_| Padded(Sleeper::new())).collect(),
             counters: cpus.iter().map(|_| Padded(Counters::new(mapped))).collect(),
+            guests: cpus.iter().map(|_| Padded(guest(mapped))).collect(),
+            chiplet_of_cpu: chiplets(&layout, &cpus),
             turn: Padded(AtomicUsize::new(0)),
             mapping: mapped.then(|| Snapshot::new(Mapping::new(&layout))),
             refused: Padded(AtomicU64::new(0)),
@@ -186,6 +188,37 @@ impl<S: Default + 'static> Scheduler<S> {
             full
         })?;
         Ok(ticket)
+    }
+
+    /// As [`submit`](Self::submit), for who will wait for the answer anyway: if a worker sleeps where `id` is at home, and the
+    /// calling thread is on that chiplet, it runs the task itself, in that worker's place; the ticket is answered then. Not
+    /// to be called by a task.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub fn submit_here<T, F>(
+        &self,
+        id: MappingId,
+        timeout: Option<Duration>,
+        task: F,
+    ) -> Result<Ticket<T>, Full>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut S, &Context<'_>) -> (T, u64) + Send + 'static,
+    {
+        let (promise, ticket) = ticket();
+        let task = self.task(id, timeout, Box::new(Single { promise, f: task }));
+        let queued = self.shared.run_here(task).or_else(|task| self.shared.admit(task));
+        queued.map_err(|(full, _)| {
+            self.shared.refuse(id);
+            full
+        })?;
+        Ok(ticket)
+    }
+
+    /// Whether [`submit_here`](Self::submit_here) would run a task on the calling thread, as things are now.
+    pub fn has_place(&self, id: MappingId) -> bool {
+        self.shared.has_place(id)
     }
 
     /// Runs `each(i, ..)` where `ids[i]` is at home, for all `ids`, and gives what they returned, in the order of `ids`, to
@@ -306,7 +339,9 @@ impl<S: Default + 'static> Scheduler<S> {
         let shared = &self.shared;
         let of = |worker: usize| {
             let queued = shared.queues[worker].len();
-            let stats = shared.counters[worker].stats(queued, shared.sleepers[worker].running());
+            let busy = shared.sleepers[worker].busy();
+            let mut stats = shared.counters[worker].stats(queued, busy);
+            stats += shared.guests[worker].counters.stats(0, busy);
             (shared.layout.of_worker(worker), stats)
         };
         Stats {
@@ -322,6 +357,20 @@ impl<S: Default + 'static> Scheduler<S> {
     }
 }
 
+fn guest<S>(mapped: bool) -> Guest<S> {
+    Guest { counters: Counters::new(mapped), scratch: Mutex::new(None) }
+}
+
+/// The chiplet of each CPU that a worker is bound to.
+fn chiplets(layout: &Layout, cpus: &[Vec<usize>]) -> Box<[Option<ChipletId>]> {
+    let end = cpus.iter().flatten().max().map_or(0, |last| last + 1);
+    let mut all = vec![None; end];
+    for (worker, cpus) in cpus.iter().enumerate() {
+        cpus.iter().for_each(|&cpu| all[cpu] = Some(layout.of_worker(worker)));
+    }
+    all.into()
+}
+
 /// Closes a window; whether a new mapping took the place of the old one.
 fn remap<S>(shared: &Shared<S>, windows: &Mutex<Windows>) -> bool {
     let Some(mapping) = &shared.mapping else { return false };
@@ -335,7 +384,7 @@ fn remap<S>(shared: &Shared<S>, windows: &Mutex<Windows>) -> bool {
         && mapping.replace(|current| windows.monitor.close_window(window_ns, samples, current))
 }
 
-impl<S: Default + 'static> Drop for Scheduler<S> {
+impl<S: Default + Send + 'static> Drop for Scheduler<S> {
     fn drop(&mut self) {
         if std::process::id() != self.process {
             return;
@@ -353,7 +402,7 @@ impl<S: Default + 'static> Drop for Scheduler<S> {
     }
 }
 
-impl<S: Default + 'static> std::fmt::Debug for Scheduler<S> {
+impl<S: Default + Send + 'static> std::fmt::Debug for Scheduler<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scheduler")
             .field("policy", &self.shared.policy)

@@ -23,7 +23,7 @@ use std::time::Duration;
 ///     });
 /// }
 /// ```
-pub struct Scope<'scope, 'env: 'scope, S: Default + 'static> {
+pub struct Scope<'scope, 'env: 'scope, S: Default + Send + 'static> {
     scheduler: &'env Scheduler<S>,
     pending: Arc<Pending>,
     /// Invariant in both, so that `'scope` can be neither shrunk nor extended.
@@ -79,7 +79,7 @@ where
     }
 }
 
-impl<'scope, S: Default + 'static> Scope<'scope, '_, S> {
+impl<'scope, S: Default + Send + 'static> Scope<'scope, '_, S> {
     /// As [`Scheduler::submit`], but the task may borrow, and a full queue is waited for: until another task of this scope
     /// is done, and so on.
     ///
@@ -120,7 +120,7 @@ impl<'scope, S: Default + 'static> Scope<'scope, '_, S> {
     }
 }
 
-pub(crate) fn run<'env, S: Default + 'static, R>(
+pub(crate) fn run<'env, S: Default + Send + 'static, R>(
     scheduler: &'env Scheduler<S>,
     f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env, S>) -> R,
 ) -> R {

@@ -17,6 +17,7 @@ use crate::queue::Queue;
 use crate::snapshot::Snapshot;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Padded};
 use crate::task::{Place, Stolen, Task};
+use lanewise_topology::ChipletId;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
@@ -39,6 +40,10 @@ pub(crate) struct Shared<S> {
     pub(crate) queues: Box<[Queue<Task<S>>]>,
     pub(crate) sleepers: Box<[Padded<Sleeper>]>,
     pub(crate) counters: Box<[Padded<Counters>]>,
+    /// By worker, of those who work in its place.
+    pub(crate) guests: Box<[Padded<Guest<S>>]>,
+    /// Where there is more than one.
+    pub(crate) chiplet_of_cpu: Box<[Option<ChipletId>]>,
     /// Counts submissions.
     pub(crate) turn: Padded<AtomicUsize>,
     /// Where the policy asks for homes, and there is more than one.
@@ -48,6 +53,12 @@ pub(crate) struct Shared<S> {
     pub(crate) refused_by_id: Mutex<HashMap<MappingId, u64>>,
     /// No more tasks will come.
     pub(crate) stop: AtomicBool,
+}
+
+/// What a guest of a worker needs, one at a time.
+pub(crate) struct Guest<S> {
+    pub(crate) counters: Counters,
+    pub(crate) scratch: Mutex<Option<S>>,
 }
 
 /// The workers as they are now. The clock is read once, if at all.
@@ -62,7 +73,7 @@ impl<S> View for Now<'_, S> {
     }
 
     fn running(&self, worker: usize) -> bool {
-        self.shared.sleepers[worker].running()
+        self.shared.sleepers[worker].busy()
     }
 
     fn waited_ns(&self, worker: usize) -> u64 {
@@ -91,7 +102,7 @@ impl<S> Shared<S> {
         mapping: Option<&Mapping>,
         mut task: Task<S>,
     ) -> Result<(), (Full, Task<S>)> {
-        let home = mapping.map_or(&[lanewise_topology::ChipletId(0)][..], |mapping| mapping.home(task.id));
+        let home = mapping.map_or(&[ChipletId(0)][..], |mapping| mapping.home(task.id));
         let now = self.now(Some(task.since_ns));
         // Others may fill the queue between the look and the push: then look again. Whoever never gets in is refused,
         // as if all were full.
@@ -127,7 +138,8 @@ impl<S> Shared<S> {
     /// Moves the samples of this window out.
     pub(crate) fn take_samples(&self) -> HashMap<MappingId, Sample> {
         let mut all = HashMap::new();
-        for counters in &self.counters {
+        for counters in self.counters.iter().map(|of| &**of).chain(self.guests.iter().map(|of| &of.counters))
+        {
             counters.take_samples(&mut all);
         }
         for (id, refused) in self.refused_by_id.lock().unwrap_or_else(PoisonError::into_inner).drain() {
@@ -230,7 +242,7 @@ fn work<S: Default>(shared: &Shared<S>, me: usize) {
 /// # Errors
 /// If the system gives no more threads.
 #[expect(clippy::disallowed_methods, reason = "the one place where threads start")]
-pub(crate) fn start<S: Default + 'static>(
+pub(crate) fn start<S: Default + Send + 'static>(
     shared: &Arc<Shared<S>>,
     me: usize,
     cpus: Vec<usize>,
@@ -248,7 +260,7 @@ pub(crate) fn start<S: Default + 'static>(
 /// # Errors
 /// If the system gives no more threads.
 #[expect(clippy::disallowed_methods, reason = "as above")]
-pub(crate) fn start_monitor<S: 'static>(
+pub(crate) fn start_monitor<S: Send + 'static>(
     shared: &Arc<Shared<S>>,
     interval: Duration,
     each: impl Fn() + Send + 'static,

@@ -3,6 +3,7 @@
 use crate::error::ApiError;
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::str::FromStr;
@@ -13,6 +14,8 @@ pub(crate) struct Call {
     pub(crate) names: BTreeMap<String, String>,
     pub(crate) params: Params,
     pub(crate) body: Body,
+    /// The body, if somebody has read it.
+    parsed: Cell<Option<Map<String, Value>>>,
 }
 
 /// A body that was read to its end, or is read by its handler.
@@ -22,6 +25,15 @@ pub(crate) enum Body {
 }
 
 impl Call {
+    pub(crate) fn new(names: BTreeMap<String, String>, params: Params, body: Body) -> Call {
+        Call { names, params, body, parsed: Cell::default() }
+    }
+
+    /// Gives the body back that [`object`](Self::object) gave, for who comes after.
+    pub(crate) fn keep(&self, body: Map<String, Value>) {
+        self.parsed.set(Some(body));
+    }
+
     /// What `{name}` stands for in the path, if the route has it.
     pub(crate) fn name(&self, name: &str) -> Option<&str> {
         self.names.get(name).map(String::as_str)
@@ -45,6 +57,9 @@ impl Call {
     /// # Errors
     /// If it is something else.
     pub(crate) fn object(&self) -> Result<Map<String, Value>, ApiError> {
+        if let Some(parsed) = self.parsed.take() {
+            return Ok(parsed);
+        }
         match self.json()? {
             None => Ok(Map::new()),
             Some(Value::Object(object)) => Ok(object),

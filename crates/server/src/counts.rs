@@ -63,6 +63,15 @@ impl Timed {
         done
     }
 
+    /// As [`time`](Self::time), of work that may not be done.
+    pub(crate) fn time_if_some<T>(&self, work: impl FnOnce() -> Option<T>) -> Option<T> {
+        let began = Instant::now();
+        let done = work()?;
+        self.times.fetch_add(1, Ordering::Relaxed);
+        self.micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
+        Some(done)
+    }
+
     pub(crate) fn times(&self) -> u64 {
         self.times.load(Ordering::Relaxed)
     }

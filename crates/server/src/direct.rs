@@ -52,7 +52,7 @@ impl Node {
             Reads::Whole => Body::Whole(body),
             Reads::Stream => Body::Stream(Box::new(Cursor::new(body))),
         };
-        (route.handler)(self, &mut Call { names, params, body })
+        (route.handler)(self, &mut Call::new(names, params, body))
     }
 }
 

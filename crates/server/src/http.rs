@@ -11,7 +11,7 @@ use crate::metrics::Work;
 use crate::node::Node;
 use crate::origin;
 use crate::route::{Reads, Role, Route};
-use crate::watch::watch;
+use crate::watch::{watch, watch_at_once};
 use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
@@ -21,6 +21,7 @@ use axum::routing::any;
 use lanewise_engine::allowed_bytes;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -266,16 +267,22 @@ async fn replied(
     };
     let _turn = shared.at_once.acquire().await.expect("it is never closed");
     let (handler, node, work) = (route.handler, shared.node.clone(), Work::of(route));
-    let mut call = Call { names, params, body };
+    let mut call = Call::new(names, params, body);
+    let bug = || ApiError::internal("the request met a bug: please report it; nothing else is touched");
+    if let Some(at_once) = route.at_once {
+        let done = catch_unwind(AssertUnwindSafe(|| watch_at_once(&node, work, &mut call, at_once)));
+        match done {
+            Ok(None) => {}
+            Ok(Some(reply)) => return reply,
+            Err(_) => return Err(bug()),
+        }
+    }
     let done = tokio::task::spawn_blocking(move || {
         // Until the work is done, whoever still waits for it.
         let _held = held;
         watch(&node, work, &mut call, handler)
     });
-    done.await.unwrap_or_else(|_| {
-        let reason = "the request met a bug: please report it; nothing else is touched";
-        Err(ApiError::internal(reason))
-    })
+    done.await.unwrap_or_else(|_| Err(bug()))
 }
 
 fn forbidden(client: &Client, role: Role) -> ApiError {

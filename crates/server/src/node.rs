@@ -162,6 +162,11 @@ impl Node {
         self.engine.table(index).map_err(of_engine)
     }
 
+    /// The same, if it is open.
+    pub(crate) fn table_if_open(&self, index: &str) -> Option<Arc<Watched>> {
+        self.engine.table_if_open(index)
+    }
+
     /// Drops the table of an index that is gone.
     pub(crate) fn drop_table(&self, index: &str) -> Result<(), ApiError> {
         self.unpin(index);

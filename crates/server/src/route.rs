@@ -56,6 +56,10 @@ pub(crate) enum Reads {
 /// What answers a request. It may wait, for the disk or for a search: it runs on a thread that may.
 pub(crate) type Handler = fn(&Node, &mut Call) -> Result<Reply, ApiError>;
 
+/// Answers a request on the thread that it came to, which all share: only if that takes a few milliseconds and waits for
+/// nothing. `None`: the handler does it. Handing a request to another thread and back takes as long as a small search.
+pub(crate) type AtOnce = fn(&Node, &mut Call) -> Option<Result<Reply, ApiError>>;
+
 /// Requests of some verbs and paths, and what answers them.
 #[derive(Clone, Copy)]
 pub(crate) struct Route {
@@ -67,6 +71,7 @@ pub(crate) struct Route {
     pub(crate) role: Role,
     pub(crate) reads: Reads,
     pub(crate) handler: Handler,
+    pub(crate) at_once: Option<AtOnce>,
     /// What it does, for the documentation.
     pub(crate) says: &'static str,
 }

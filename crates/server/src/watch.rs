@@ -6,7 +6,7 @@ use crate::error::ApiError;
 use crate::log::Level;
 use crate::metrics::Work;
 use crate::node::Node;
-use crate::route::Handler;
+use crate::route::{AtOnce, Handler};
 use crate::settings::time_ms;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -30,7 +30,24 @@ pub struct SlowSearches {
 pub(crate) fn watch(node: &Node, work: Work, call: &mut Call, handler: Handler) -> Result<Reply, ApiError> {
     let began = Instant::now();
     let reply = handler(node, call);
-    let took = began.elapsed();
+    note(node, work, call, began.elapsed());
+    reply
+}
+
+/// The same of what may be done at once; `None` if it was not.
+pub(crate) fn watch_at_once(
+    node: &Node,
+    work: Work,
+    call: &mut Call,
+    at_once: AtOnce,
+) -> Option<Result<Reply, ApiError>> {
+    let began = Instant::now();
+    let reply = at_once(node, call)?;
+    note(node, work, call, began.elapsed());
+    Some(reply)
+}
+
+fn note(node: &Node, work: Work, call: &Call, took: Duration) {
     let cluster = node.cluster();
     let index = call.name("index").and_then(|name| one_index(&cluster, name));
     node.metrics.took(work, index, took);
@@ -48,7 +65,6 @@ pub(crate) fn watch(node: &Node, work: Work, call: &mut Call, handler: Handler) 
         ];
         node.log.say(level, "slow search", &more);
     }
-    reply
 }
 
 /// The index that a name stands for, if it is one.

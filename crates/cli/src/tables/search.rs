@@ -126,6 +126,7 @@ fn any_text(table: &Table, words: &str) -> Result<Query, Failure> {
         field: name.clone(),
         text: words.to_owned(),
         operator: Operator::default(),
+        fuzziness: None,
     };
     let should: Vec<Query> = texts.map(of).collect();
     if should.is_empty() {

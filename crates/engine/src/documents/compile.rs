@@ -2,15 +2,15 @@
 
 use super::found::{Ahead, Question, Rows};
 use super::mapping::Mapping;
-use super::query::{DEPTH_MAX, Operator, Query, QueryError, Range};
+use super::query::{DEPTH_MAX, EDITS_MAX, Fuzziness, Operator, Query, QueryError, Range};
 use super::schema::{Analyzer, FieldKind};
 use super::settled::Settled;
 use super::value;
 use serde_json::Value;
 use std::ops::Bound;
 use tantivy::query::{
-    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, FuzzyTermQuery, Occur, PhraseQuery,
-    Query as Ready, RangeQuery, RegexQuery, TermQuery, TermSetQuery,
+    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, DisjunctionMaxQuery, EmptyQuery, FuzzyTermQuery,
+    Occur, PhrasePrefixQuery, PhraseQuery, Query as Ready, RangeQuery, RegexQuery, TermQuery, TermSetQuery,
 };
 use tantivy::schema::{Field, IndexRecordOption, OwnedValue};
 use tantivy::tokenizer::{TextAnalyzer, TokenizerManager};
@@ -42,6 +42,14 @@ struct Place<'a> {
     left: usize,
     /// Which nested objects it is about; `None`: documents.
     path: Option<&'a str>,
+}
+
+/// Words of a text: as terms, their places, and how many letters they have.
+#[derive(Default)]
+struct Words {
+    terms: Vec<Term>,
+    places: Vec<usize>,
+    letters: Vec<usize>,
 }
 
 /// Where a field's values are.
@@ -102,29 +110,42 @@ impl Mapping {
                 constant(Box::new(FuzzyTermQuery::new_prefix(term, 0, true)))
             }
             Query::Wildcard { field, value } => {
-                let asked = "wildcard";
-                let Target::Named(name, FieldKind::Keyword | FieldKind::Text { .. }) =
-                    self.target(field, asked)?
-                else {
-                    return Err(self.kind_error(field, asked));
-                };
-                let regex =
-                    RegexQuery::from_pattern(&pattern(value), name).map_err(|_| QueryError::Value {
-                        field: field.clone(),
-                        expected: "a pattern of * and ? that is not too large",
-                        found: value::kind(&Value::String(value.clone())),
-                    })?;
-                constant(Box::new(regex))
+                let what = "a pattern of * and ? that is not too large";
+                self.regex(field, "wildcard", value, &pattern(value), what)?
             }
-            Query::Match { field, text, operator } => self.matching(field, text, *operator)?,
+            Query::Regexp { field, value } => {
+                self.regex(field, "regexp", value, value, "a regular expression that is not too large")?
+            }
+            Query::Fuzzy { field, value, fuzziness } => {
+                let term = self.string(field, value, "fuzzy")?;
+                let exactly = any(vec![term.clone()]);
+                near(exactly, term, fuzziness.edits(value.chars().count()))?
+            }
+            Query::Match { field, text, operator, fuzziness } => {
+                self.matching(field, text, *operator, *fuzziness)?
+            }
+            Query::PhrasePrefix { field, text } => {
+                let words = self.words(&self.target(field, "phrase_prefix")?, text);
+                let Some(Words { mut terms, places, .. }) = words else {
+                    return Err(self.kind_error(field, "phrase_prefix"));
+                };
+                match (terms.len(), terms.pop()) {
+                    (_, None) => Box::new(EmptyQuery),
+                    (1, Some(only)) => constant(Box::new(FuzzyTermQuery::new_prefix(only, 0, true))),
+                    (_, Some(last)) => {
+                        let terms = places.into_iter().zip(terms.into_iter().chain([last])).collect();
+                        as_lucene(Box::new(PhrasePrefixQuery::new_with_offset(terms)))
+                    }
+                }
+            }
             Query::Phrase { field, text, slop } => {
                 let words = self.words(&self.target(field, "phrase")?, text);
-                let (terms, at) = words.ok_or_else(|| self.kind_error(field, "phrase"))?;
+                let Words { terms, places, .. } = words.ok_or_else(|| self.kind_error(field, "phrase"))?;
                 match terms.len() {
                     0 => Box::new(EmptyQuery),
                     1 => any(terms),
                     _ => {
-                        let placed = at.into_iter().zip(terms).collect();
+                        let placed = places.into_iter().zip(terms).collect();
                         as_lucene(Box::new(PhraseQuery::new_with_offset_and_slop(placed, *slop)))
                     }
                 }
@@ -147,6 +168,10 @@ impl Mapping {
                     clauses.push((Occur::Must, silent(Box::new(AllQuery))));
                 }
                 Box::new(BooleanQuery::with_minimum_required_clauses(clauses, least))
+            }
+            Query::DisMax { queries, tie_breaker } => {
+                let tie_breaker = finite("tie_breaker", *tie_breaker)?;
+                Box::new(DisjunctionMaxQuery::with_tie_breaker(all(queries)?, tie_breaker))
             }
             Query::Boost { query, factor } => {
                 let query = self.placed(query, place, ahead)?;
@@ -322,8 +347,28 @@ impl Mapping {
         }
     }
 
-    /// The words of `text` as the field has them, and their places; `None` where the field has no words.
-    fn words(&self, target: &Target<'_>, text: &str) -> Option<(Vec<Term>, Vec<usize>)> {
+    /// The strings of a field that a regular expression describes, which was `given` in another form.
+    fn regex(
+        &self,
+        field: &str,
+        asked: &'static str,
+        given: &str,
+        regex: &str,
+        expected: &'static str,
+    ) -> Result<Box<dyn Ready>, QueryError> {
+        let target = self.target(field, asked)?;
+        let Target::Named(name, FieldKind::Keyword | FieldKind::Text { .. }) = target else {
+            return Err(self.kind_error(field, asked));
+        };
+        let regex = RegexQuery::from_pattern(regex, name).map_err(|_| {
+            let found = value::kind(&Value::String(given.to_owned()));
+            QueryError::Value { field: field.to_owned(), expected, found }
+        })?;
+        Ok(constant(Box::new(regex)))
+    }
+
+    /// The words of `text` as the field has them; `None` where the field has no words.
+    fn words(&self, target: &Target<'_>, text: &str) -> Option<Words> {
         let analyzer = match target {
             Target::Named(_, FieldKind::Text { analyzer }) => *analyzer,
             Target::Named(..) => return None,
@@ -331,27 +376,44 @@ impl Mapping {
         };
         let mut analyzer: TextAnalyzer = TokenizerManager::default().get(analyzer.tokenizer())?;
         let mut stream = analyzer.token_stream(text);
-        let (mut terms, mut places) = (Vec::new(), Vec::new());
+        let mut words = Words::default();
         while let Some(token) = stream.next() {
-            terms.push(match target {
+            words.terms.push(match target {
                 Target::Named(named, _) => Term::from_field_text(*named, &token.text),
                 Target::Path(path) => {
                     Mapping::json_term(self.text, path, |term| term.append_type_and_str(&token.text))
                 }
             });
-            places.push(token.position);
+            words.places.push(token.position);
+            words.letters.push(token.text.chars().count());
         }
-        Some((terms, places))
+        Some(words)
     }
 
-    fn matching(&self, field: &str, text: &str, operator: Operator) -> Result<Box<dyn Ready>, QueryError> {
+    fn matching(
+        &self,
+        field: &str,
+        text: &str,
+        operator: Operator,
+        fuzziness: Option<Fuzziness>,
+    ) -> Result<Box<dyn Ready>, QueryError> {
         let target = self.target(field, "match")?;
-        let Some((words, _)) = self.words(&target, text) else {
-            return Ok(any(self.terms(field, &Value::String(text.to_owned()))?));
+        let edits = |letters: usize| fuzziness.map_or(0, |fuzziness| fuzziness.edits(letters));
+        let Some(Words { terms, letters, .. }) = self.words(&target, text) else {
+            let exactly = any(self.terms(field, &Value::String(text.to_owned()))?);
+            return match self.string(field, text, "match") {
+                Ok(term) => near(exactly, term, edits(text.chars().count())),
+                // Of numbers and the like none is near.
+                Err(_) => Ok(exactly),
+            };
         };
         let occur = if operator == Operator::And { Occur::Must } else { Occur::Should };
-        let scored = |term| as_lucene(Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)));
-        let words = BooleanQuery::new(words.into_iter().map(|term| (occur, scored(term))).collect());
+        let scored = |(term, letters): (Term, usize)| {
+            let exactly = TermQuery::new(term.clone(), IndexRecordOption::WithFreqs);
+            Ok((occur, near(as_lucene(Box::new(exactly)), term, edits(letters))?))
+        };
+        let words = terms.into_iter().zip(letters).map(scored).collect::<Result<_, QueryError>>()?;
+        let words = BooleanQuery::new(words);
         if let Target::Path(path) = target {
             // What is no string has no words: it is found whole.
             let whole = self.path_terms(path, &Value::String(text.to_owned())).unwrap_or_default();
@@ -496,6 +558,20 @@ fn pattern(wildcard: &str) -> String {
         }
     }
     regex
+}
+
+/// Documents with a term, and with those that are so near to it; the latter score as little as makes no difference among
+/// words that are just as they were asked for.
+fn near(exactly: Box<dyn Ready>, term: Term, edits: u8) -> Result<Box<dyn Ready>, QueryError> {
+    const NEAR: f32 = 0.01;
+    Ok(match edits {
+        0 => exactly,
+        1..=EDITS_MAX => {
+            let near = Box::new(FuzzyTermQuery::new(term, edits, true));
+            Box::new(DisjunctionMaxQuery::new(vec![exactly, Box::new(ConstScoreQuery::new(near, NEAR))]))
+        }
+        given => return Err(QueryError::Fuzziness { given }),
+    })
 }
 
 /// BM25's scores without the factor k1 + 1 (1.2 + 1), which changes no order: Lucene has left it out since version 8.

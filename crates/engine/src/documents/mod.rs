@@ -27,7 +27,7 @@ pub use found::{Ahead, Question, Rows};
 pub use mapping::{DocumentError, Mapping, Parsed};
 pub use nearest::{Nearest, Scored, Space};
 pub use order::{Cell, Columns, Number, Order, OrderError, Position, Sort, SortBy};
-pub use query::{Operator, Query, QueryError, Range, ScoreMode};
+pub use query::{Fuzziness, Operator, Query, QueryError, Range, ScoreMode};
 pub use run::{Run, RunError, RunWriter, Weighed};
 pub use schema::{Analyzer, Dynamic, FieldKind, Rules, Schema, SchemaError, VectorField};
 pub use sources::Sources;

@@ -10,6 +10,9 @@ use serde_json::Value;
 /// Queries within queries, at most.
 pub(super) const DEPTH_MAX: usize = 64;
 
+/// Letters that words may be apart.
+pub(super) const EDITS_MAX: u8 = 2;
+
 /// What is asked for. Scores are BM25's for words, 1 for all else, and add up in [`Query::Bool`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -37,6 +40,9 @@ pub enum Query {
         text: String,
         #[serde(default)]
         operator: Operator,
+        /// How far a word may be from that of the field.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fuzziness: Option<Fuzziness>,
     },
     /// With the words of `text` one after the other, `slop` places apart at most.
     Phrase {
@@ -45,6 +51,17 @@ pub enum Query {
         #[serde(default)]
         slop: u32,
     },
+    /// With the words of `text` one after the other, the last of them the beginning of one.
+    PhrasePrefix { field: String, text: String },
+    /// With a keyword, or a word, that is so near to this one.
+    Fuzzy {
+        field: String,
+        value: String,
+        #[serde(default)]
+        fuzziness: Fuzziness,
+    },
+    /// With a keyword, or a word, that a regular expression describes as a whole.
+    Regexp { field: String, value: String },
     /// With one of these ids.
     Ids(Vec<String>),
     /// With all of `must` and `filter` and none of `must_not`; of `should` with `minimum_should_match` (not given: 1 if
@@ -60,6 +77,12 @@ pub enum Query {
         must_not: Vec<Query>,
         #[serde(default)]
         minimum_should_match: Option<usize>,
+    },
+    /// With any of the queries, scored by the best of them and `tie_breaker` times the others.
+    DisMax {
+        queries: Vec<Query>,
+        #[serde(default)]
+        tie_breaker: f32,
     },
     /// The same with scores times `factor`.
     Boost { query: Box<Query>, factor: f32 },
@@ -135,6 +158,29 @@ pub enum Operator {
     And,
 }
 
+/// How far words may be apart: letters that are added, left out, changed, or swapped with their neighbour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fuzziness {
+    /// None in words of one or two letters, one in those of three to five, else two.
+    #[default]
+    Auto,
+    /// So many, at most two.
+    Edits(u8),
+}
+
+impl Fuzziness {
+    /// How many letters a word of so many may be apart.
+    pub(super) fn edits(self, letters: usize) -> u8 {
+        match (self, letters) {
+            (Fuzziness::Edits(edits), _) => edits,
+            (_, 0..=2) => 0,
+            (_, 3..=5) => 1,
+            _ => 2,
+        }
+    }
+}
+
 /// What is wrong with a query.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -153,6 +199,8 @@ pub enum QueryError {
     Depth,
     #[error("{argument}={given}: give a finite number, 0 or more")]
     Number { argument: &'static str, given: f32 },
+    #[error("fuzziness={given}: words are at most {EDITS_MAX} letters apart, or give auto")]
+    Fuzziness { given: u8 },
     #[error("vectors and nested objects are not looked for in a filter of aggregations")]
     Ahead,
     #[error("nested: path {path:?}: the schema names no nested objects there")]

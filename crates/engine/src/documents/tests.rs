@@ -104,15 +104,40 @@ fn is(document: &Value, id: usize, query: &Query) -> bool {
                 && bound(&range.lt, &|o| o == Less)
                 && bound(&range.lte, &|o| o != Greater)
         }),
-        Query::Match { field, text, operator } => {
+        Query::Match { field, text, operator, fuzziness } => {
             let own: Vec<String> =
                 values(document, field).into_iter().filter_map(Value::as_str).flat_map(words).collect();
             let asked = words(text);
+            let is_near = |word: &String| {
+                let most = fuzziness.map_or(0, |fuzziness| fuzziness.edits(word.len()));
+                own.iter().any(|own| apart(own, word) <= most.into())
+            };
             match operator {
-                Operator::Or => asked.iter().any(|word| own.contains(word)),
-                Operator::And => !asked.is_empty() && asked.iter().all(|word| own.contains(word)),
+                Operator::Or => asked.iter().any(is_near),
+                Operator::And => !asked.is_empty() && asked.iter().all(is_near),
             }
         }
+        Query::Fuzzy { field, value, fuzziness } => {
+            let most = fuzziness.edits(value.len()).into();
+            let of = |v: &Value| {
+                let text = v.as_str().unwrap_or_default();
+                let all = if field == "t" { words(text) } else { vec![text.to_owned()] };
+                all.iter().any(|own| apart(own, value) <= most)
+            };
+            any(field, &|v| v.is_string() && of(v))
+        }
+        Query::Regexp { field, value } => {
+            // Only what the strategy below writes: (ab|b)c?.
+            assert_eq!(value, "(ab|b)c?");
+            any(field, &|v| v.as_str().is_some_and(|s| ["ab", "abc", "b", "bc"].contains(&s)))
+        }
+        Query::PhrasePrefix { field, text } => any(field, &|v| {
+            let (own, asked) = (words(v.as_str().unwrap_or_default()), words(text));
+            let Some((last, first)) = asked.split_last() else { return false };
+            own.windows(asked.len())
+                .any(|part| part.starts_with(first) && part[first.len()].starts_with(last))
+        }),
+        Query::DisMax { queries, .. } => queries.iter().any(|query| is(document, id, query)),
         Query::Phrase { field, text, .. } => any(field, &|v| {
             let (own, asked) = (words(v.as_str().unwrap_or_default()), words(text));
             !asked.is_empty() && own.windows(asked.len()).any(|part| part == asked)
@@ -129,6 +154,29 @@ fn is(document: &Value, id: usize, query: &Query) -> bool {
             unreachable!("a document alone does not say what is near")
         }
     }
+}
+
+/// Letters that two words are apart (optimal string alignment).
+fn apart(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = change.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+fn fuzziness() -> impl Strategy<Value = Fuzziness> + Clone {
+    prop_oneof![Just(Fuzziness::Auto), (0u8..3).prop_map(Fuzziness::Edits)]
 }
 
 fn one_or_more(value: impl Strategy<Value = Value> + Clone + 'static) -> impl Strategy<Value = Value> {
@@ -222,9 +270,26 @@ fn query() -> impl Strategy<Value = Query> {
             .prop_map(|(field, range)| Query::Range { field, range }),
         (name(&["k", "a.k"]), bound(word().prop_map(Value::from).boxed()))
             .prop_map(|(field, range)| Query::Range { field, range }),
-        (name(&["t", "y", "o.y"]), text(), prop_oneof![Just(Operator::Or), Just(Operator::And)])
-            .prop_map(|(field, text, operator)| Query::Match { field, text, operator }),
+        (
+            name(&["t", "y", "o.y"]),
+            text(),
+            prop_oneof![Just(Operator::Or), Just(Operator::And)],
+            prop::option::of(fuzziness())
+        )
+            .prop_map(|(field, text, operator, fuzziness)| Query::Match {
+                field,
+                text,
+                operator,
+                fuzziness
+            }),
         (name(&["t", "y", "o.y"]), text()).prop_map(|(field, text)| Query::Phrase { field, text, slop: 0 }),
+        (name(&["t", "y", "o.y"]), text()).prop_map(|(field, text)| Query::PhrasePrefix { field, text }),
+        (name(&["t", "k", "a.k"]), word(), fuzziness()).prop_map(|(field, value, fuzziness)| Query::Fuzzy {
+            field,
+            value,
+            fuzziness
+        }),
+        Just(Query::Regexp { field: "k".to_owned(), value: "(ab|b)c?".to_owned() }),
     ];
     leaf.prop_recursive(3, 20, 4, |inner| {
         let some = || prop::collection::vec(inner.clone(), 0..3);
@@ -235,6 +300,7 @@ fn query() -> impl Strategy<Value = Query> {
                     Query::Bool { must, should, filter, must_not, minimum_should_match }
                 }
             ),
+            some().prop_map(|queries| Query::DisMax { queries, tie_breaker: 0.5 }),
             inner.prop_map(|query| Query::Boost { query: Box::new(query), factor: 2.0 }),
         ]
     })
@@ -269,7 +335,7 @@ proptest! {
         text in text(),
     ) {
         let mapping = mapping();
-        let query = Query::Match { field: "t".to_owned(), text, operator: Operator::Or };
+        let query = Query::Match { field: "t".to_owned(), text, operator: Operator::Or, fuzziness: None };
         let query = mapping.compile(&query).unwrap();
         let scores = |runs: &[&Run]| {
             let query = query.weigh(runs, true).unwrap().unwrap();

@@ -249,6 +249,12 @@ impl Engine {
         self.table_with(name, &|| ControlFlow::Continue(()))
     }
 
+    /// The table of this name, if it is open: opens none, and waits for nobody.
+    pub fn table_if_open(&self, name: &str) -> Option<Arc<Watched>> {
+        // Relaxed: as in `asked`.
+        self.slots.load().get(name)?.table(self.now.load(Ordering::Relaxed))
+    }
+
     /// As [`table`](Self::table), asking `proceed` on this thread at times whether to go on with opening it, or with
     /// waiting for who does. It is not asked if the table is open.
     ///

@@ -90,8 +90,12 @@ fn differs(table: &Table, model: &Model) -> Option<String> {
         let query = Query::Exists { field: field("k", n) };
         asked.push((field("exists", n), query, ids(&|d| d.get(field("k", n)).is_some())));
     }
-    let text =
-        |text: &str| Query::Match { field: "t".into(), text: text.into(), operator: Default::default() };
+    let text = |text: &str| Query::Match {
+        field: "t".into(),
+        text: text.into(),
+        operator: Default::default(),
+        fuzziness: None,
+    };
     asked.push(("t".into(), text("word2"), ids(&|d| d["t"] == "Word2 all")));
     for (what, query, expected) in asked {
         for scored in [false, true] {

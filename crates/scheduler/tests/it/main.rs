@@ -2,6 +2,7 @@
 
 mod caches;
 mod cost;
+mod guests;
 mod placement;
 mod policies;
 mod running;

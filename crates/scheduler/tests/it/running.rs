@@ -23,7 +23,7 @@ pub(crate) fn options(policy: Policy, workers: &[usize]) -> Options {
     }
 }
 
-pub(crate) fn scheduler<S: Default>(policy: Policy, workers: &[usize]) -> Scheduler<S> {
+pub(crate) fn scheduler<S: Default + Send>(policy: Policy, workers: &[usize]) -> Scheduler<S> {
     Scheduler::new(options(policy, workers)).unwrap()
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// Returns once a worker runs it.
-    pub(crate) fn close<S: Default>(scheduler: &Scheduler<S>, id: MappingId) -> Gate {
+    pub(crate) fn close<S: Default + Send>(scheduler: &Scheduler<S>, id: MappingId) -> Gate {
         let (open, opened) = channel();
         let (begin, begun) = channel();
         let gate = move |_: &mut S, context: &lanewise_scheduler::Context<'_>| {

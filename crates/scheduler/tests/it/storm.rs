@@ -123,7 +123,11 @@ impl Submitter<'_> {
             assert!(kind != Kind::Panics, "{value}");
             (value, work(scratch, rounds, context))
         };
-        let Ok(ticket) = self.scheduler.submit(id, Self::timeout(kind), task) else {
+        let submitted = match self.random.below(3) {
+            0 => self.scheduler.submit_here(id, Self::timeout(kind), task),
+            _ => self.scheduler.submit(id, Self::timeout(kind), task),
+        };
+        let Ok(ticket) = submitted else {
             self.counts.add(|c| &c.refused, 1);
             self.counts.add(|c| &c.wrong, ran[0].load(Ordering::Relaxed));
             return self.check_oldest();

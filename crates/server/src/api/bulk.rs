@@ -41,6 +41,7 @@ pub(super) const ROUTES: &[Route] = &[Route {
     ],
     role: Role::Write,
     reads: Reads::Stream,
+    at_once: None,
     handler: bulk,
     says: "many writes, as lines of JSON: index, create, update, delete",
 }];

@@ -30,6 +30,7 @@ pub(super) const ROUTES: &[Route] = &[Route {
     ],
     role: Role::Read,
     reads: Reads::Whole,
+    at_once: None,
     handler: health,
     says: "green, or red where a table is damaged",
 }];

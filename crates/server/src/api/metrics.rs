@@ -13,6 +13,7 @@ pub(super) const ROUTES: &[Route] = &[Route {
     params: &[],
     role: Role::Read,
     reads: Reads::Whole,
+    at_once: None,
     handler: metrics,
     says: "latencies, memory and the scheduler's work, as Prometheus reads them",
 }];

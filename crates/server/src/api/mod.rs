@@ -67,7 +67,7 @@ const fn route(
     handler: Handler,
     says: &'static str,
 ) -> Route {
-    Route { verbs, paths, params, role, reads: Reads::Whole, handler, says }
+    Route { verbs, paths, params, role, reads: Reads::Whole, handler, at_once: None, says }
 }
 
 /// The open indexes that an expression names, with their tables.

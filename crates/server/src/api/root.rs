@@ -17,6 +17,7 @@ pub(super) const ROUTES: &[Route] = &[Route {
     params: &[],
     role: Role::Read,
     reads: Reads::Whole,
+    at_once: None,
     handler: root,
     says: "who the node is",
 }];

@@ -3,19 +3,22 @@
 mod knn;
 mod nested;
 mod script;
+mod words;
 
 use crate::error::ApiError;
-use lanewise_engine::documents::{Operator, Query, Range, Schema};
+use lanewise_engine::documents::{Query, Range, Schema};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Queries within queries, at most.
 const DEPTH_MAX: usize = 60;
 /// The queries that are known.
-pub(crate) const NAMES: [&str; 17] = [
+pub(crate) const NAMES: [&str; 22] = [
     "bool",
     "constant_score",
+    "dis_max",
     "exists",
+    "fuzzy",
     "hybrid",
     "ids",
     "knn",
@@ -23,9 +26,12 @@ pub(crate) const NAMES: [&str; 17] = [
     "match_all",
     "match_none",
     "match_phrase",
+    "match_phrase_prefix",
+    "multi_match",
     "nested",
     "prefix",
     "range",
+    "regexp",
     "script_score",
     "term",
     "terms",
@@ -175,25 +181,23 @@ fn at_depth(given: &Value, about: &About, left: usize) -> Result<Query, ApiError
             let query = Query::Wildcard { field: field.to_owned(), value: string(name, field, value)? };
             Ok(boosted(query, factor(name, fields)?))
         }
-        "match" => {
-            let (field, fields, value) =
-                of_field(name, "query", asked, &["query", "operator", "boost", "lenient"])?;
-            let operator = match fields.and_then(|fields| fields.get("operator")).map(Value::as_str) {
-                None => Operator::Or,
-                Some(Some(text)) if text.eq_ignore_ascii_case("or") => Operator::Or,
-                Some(Some(text)) if text.eq_ignore_ascii_case("and") => Operator::And,
-                _ => return Err(ApiError::parsing("[match] operator: give or, or and")),
-            };
-            let query = Query::Match { field: field.to_owned(), text: string(name, field, value)?, operator };
+        "match" | "match_phrase" | "match_phrase_prefix" | "multi_match" | "fuzzy" => {
+            words::read(name, asked, about)
+        }
+        "regexp" => {
+            let known = ["value", "flags", "max_determinized_states", "boost"];
+            let (field, fields, value) = of_field(name, "value", asked, &known)?;
+            let query = Query::Regexp { field: field.to_owned(), value: string(name, field, value)? };
             Ok(boosted(query, factor(name, fields)?))
         }
-        "match_phrase" => {
-            let (field, fields, value) = of_field(name, "query", asked, &["query", "slop", "boost"])?;
-            let slop = fields.and_then(|fields| fields.get("slop")).map_or(Some(0), Value::as_u64);
-            let slop = slop.and_then(|slop| u32::try_from(slop).ok());
-            let slop = slop.ok_or_else(|| ApiError::parsing("[match_phrase] slop: give a whole number"))?;
-            let query = Query::Phrase { field: field.to_owned(), text: string(name, field, value)?, slop };
-            Ok(boosted(query, factor(name, fields)?))
+        "dis_max" => {
+            let fields = object(name, asked)?;
+            only(name, fields, &["queries", "tie_breaker", "boost"])?;
+            let queries = fields.get("queries").and_then(Value::as_array);
+            let queries = queries.ok_or_else(|| ApiError::parsing("[dis_max] requires 'queries' field"))?;
+            let queries = queries.iter().map(|one| at_depth(one, about, left)).collect::<Result<_, _>>()?;
+            let tie_breaker = words::tie_breaker(name, fields)?.unwrap_or(0.0);
+            Ok(boosted(Query::DisMax { queries, tie_breaker }, factor(name, Some(fields))?))
         }
         "constant_score" => {
             let fields = object(name, asked)?;
@@ -389,7 +393,7 @@ mod tests {
             Ok(_) => false,
             Err(error) => error.to_string().contains("unknown query"),
         };
-        assert!(NAMES.iter().all(|name| !unknown(name)) && unknown("fuzzy"));
+        assert!(NAMES.iter().all(|name| !unknown(name)) && unknown("geo_shape"));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! and vectors, or several vectors), the pass goes over all that any ranking found, with the scores that `fusion.rs` makes.
 
 mod answer;
+mod at_once;
 mod collect;
 mod compared;
 mod fusion;
@@ -100,7 +101,7 @@ impl Table {
     /// If anything about the request is wrong, too many searches wait already, it takes too long, memory is short until
     /// then, or documents cannot be read.
     pub fn search(&self, request: &Request, timeout: Option<Duration>) -> Result<Answer, SearchTableError> {
-        self.search_with(request, timeout, &|| ControlFlow::Continue(()))
+        self.search_in(self.view(), None, request, timeout, None)
     }
 
     /// As [`search`](Self::search), asking `proceed` on this thread every 20 milliseconds or oftener whether to go on.
@@ -113,7 +114,7 @@ impl Table {
         timeout: Option<Duration>,
         proceed: &dyn Fn() -> ControlFlow<()>,
     ) -> Result<Answer, SearchTableError> {
-        self.search_in(self.view(), None, request, timeout, proceed)
+        self.search_in(self.view(), None, request, timeout, Some(proceed))
     }
 
     /// Searches `view`, whose documents are in `runs`, if somebody has made them.
@@ -123,8 +124,9 @@ impl Table {
         runs: Option<&[Divided]>,
         request: &Request,
         timeout: Option<Duration>,
-        proceed: &dyn Fn() -> ControlFlow<()>,
+        proceed: Option<&dyn Fn() -> ControlFlow<()>>,
     ) -> Result<Answer, SearchTableError> {
+        let (here, proceed) = (proceed.is_none(), proceed.unwrap_or(&|| ControlFlow::Continue(())));
         let _searching = Counted::begin();
         let pool = &*self.resources.pool;
         let until = timeout.map(|timeout| pool.scheduler().elapsed().saturating_add(timeout));
@@ -151,7 +153,7 @@ impl Table {
             documents: Vec::new(),
         });
         let profiles = profiles.collect();
-        let mut searching = Searching { pool, view: &view, runs, until, proceed, together, profiles };
+        let mut searching = Searching { pool, view: &view, runs, until, proceed, here, together, profiles };
         let (found, total, partials) = searching.run(&ready)?;
         let hits = found.into_iter().skip(request.from).map(|found| hit(&ready, &view, found)).collect();
         let nothing = || serde_json::Value::Object(serde_json::Map::new());

@@ -52,8 +52,7 @@ impl Table {
         if !Arc::ptr_eq(&pin.table, &self.view) {
             return Err(SearchTableError::Pin);
         }
-        let proceed = || ControlFlow::Continue(());
-        self.search_in(pin.view.clone(), Some(&pin.runs), request, timeout, &proceed)
+        self.search_in(pin.view.clone(), Some(&pin.runs), request, timeout, None)
     }
 }
 

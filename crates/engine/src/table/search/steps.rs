@@ -38,6 +38,8 @@ pub(super) struct Searching<'a> {
     pub(super) until: Option<Duration>,
     /// Asked while it waits whether to go on.
     pub(super) proceed: &'a dyn Fn() -> ControlFlow<()>,
+    /// Whether its own thread may search: nobody has to be asked meanwhile.
+    pub(super) here: bool,
     /// Whether segments are searched at the same time.
     pub(super) together: bool,
     /// By segment.
@@ -239,7 +241,7 @@ impl Searching<'_> {
     ) -> Result<Vec<Ranking>, SearchTableError> {
         let view = self.view;
         let mut rankings: Vec<Ranking> = vec![Ranking::new(); probes.len()];
-        let mut waiting = Waiting(Vec::new());
+        let (mut asked, mut waiting) = (Vec::new(), Waiting(Vec::new()));
         for (ranking, (probe, filter)) in probes.iter().enumerate() {
             for (number, part) in view.parts.iter().enumerate() {
                 let reader = part.reader(probe.field);
@@ -251,16 +253,26 @@ impl Searching<'_> {
                 if filter.as_ref().is_some_and(|filter| filter.matches() == 0) {
                     continue;
                 }
-                let how = Search { filter: filter.as_ref(), ..probe.how };
-                let (table, vector) = (part.tables[probe.field], probe.vector.as_vectors());
-                let pending = match probe.radius {
-                    Some(radius) => self.pool.within(table, reader, vector, radius, &how, self.left()?)?,
-                    None => self.pool.search(table, reader, vector, &how, self.left()?)?,
-                };
-                waiting.0.push(((ranking, number), pending));
-                if !self.together {
-                    self.take(probes, ranked, &mut waiting, &mut rankings)?;
-                }
+                asked.push(((ranking, number), filter));
+            }
+        }
+        let last = asked.len().saturating_sub(1);
+        for (at, ((ranking, number), filter)) in asked.into_iter().enumerate() {
+            let (probe, part) = (probes[ranking].0, &view.parts[number]);
+            let how = Search { filter: filter.as_ref(), ..probe.how };
+            let (table, reader, vector) =
+                (part.tables[probe.field], part.reader(probe.field), probe.vector.as_vectors());
+            let left = self.left()?;
+            // Nothing is left to be submitted: this thread would only wait.
+            let idle = at == last || !self.together;
+            let pending = match probe.radius {
+                Some(radius) => self.pool.within(table, reader, vector, radius, &how, left)?,
+                None if self.here && idle => self.pool.search_here(table, reader, vector, &how, left)?,
+                None => self.pool.search(table, reader, vector, &how, left)?,
+            };
+            waiting.0.push(((ranking, number), pending));
+            if !self.together {
+                self.take(probes, ranked, &mut waiting, &mut rankings)?;
             }
         }
         self.take(probes, ranked, &mut waiting, &mut rankings)?;

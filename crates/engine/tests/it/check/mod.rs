@@ -129,8 +129,12 @@ pub(crate) fn compare(table: &Table, model: &Model) -> Result<Option<String>, Bo
             return Ok(Some(what));
         }
     }
-    let query =
-        Query::Match { field: "text".to_owned(), text: "word3".to_owned(), operator: Default::default() };
+    let query = Query::Match {
+        field: "text".to_owned(),
+        text: "word3".to_owned(),
+        operator: Default::default(),
+        fuzziness: None,
+    };
     let request = Request { query: Some(query), size: 100, ..Request::default() };
     let Answer { hits, total, .. } = table.search(&request, None)?;
     let mut found: Vec<String> = hits.into_iter().map(|hit| hit.id).collect();

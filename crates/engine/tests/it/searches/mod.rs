@@ -2,6 +2,7 @@
 //! documents, divided into segments, heads and dead rows at random, must answer alike.
 
 mod aggregations;
+mod at_once;
 mod refusals;
 mod vectors;
 

@@ -224,6 +224,15 @@ impl Asked {
         Ok(())
     }
 
+    /// Whether it asks for documents by one query, as they are ranked, and for nothing more.
+    pub(super) fn is_plain(&self) -> bool {
+        let more = self.post_filter.is_some()
+            || self.hybrid.is_some()
+            || self.collapse.is_some()
+            || self.pit.is_some();
+        !more && self.sort.is_empty() && self.aggregations.is_empty()
+    }
+
     /// What leaves hits out, but not figures.
     pub(super) fn post_filter(&self, about: &About) -> Result<Option<Query>, ApiError> {
         self.post_filter.as_ref().map(|filter| query::read(filter, about)).transpose()

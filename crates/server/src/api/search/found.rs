@@ -85,7 +85,7 @@ impl Found {
             Some(hybrid) => hybrid.search(searched, &request, asked.timeout)?,
             None => search(&request)?.map(|answer| (answer, Vec::new())),
         };
-        let Some((mut answer, rankings)) = found else {
+        let Some((answer, rankings)) = found else {
             self.timed_out = true;
             return Ok(());
         };
@@ -99,12 +99,17 @@ impl Found {
                 )));
             }
         }
+        self.rankings.push(rankings);
+        self.put(&searched.index, answer, hits, sources);
+        Ok(())
+    }
+
+    /// Takes what an index answered, of which these hits count.
+    pub(super) fn put(&mut self, index: &str, mut answer: Answer, hits: Vec<usize>, sources: Sources) {
         self.total += answer.total.value;
         self.inexact |= !answer.total.exact;
         self.figures.extend(answer.figures.take());
-        self.rankings.push(rankings);
-        self.parts.push(Part { index: searched.index.clone(), answer, sources, hits });
-        Ok(())
+        self.parts.push(Part { index: index.to_owned(), answer, sources, hits });
     }
 
     /// Brings the hits of all indexes into one order.

@@ -2,6 +2,7 @@
 
 mod aggregations;
 mod asked;
+mod at_once;
 mod contexts;
 mod fields;
 mod found;
@@ -74,7 +75,10 @@ const MSEARCH: [&str; 6] = [
 const BOTH: &[Verb] = &[Verb::Get, Verb::Post];
 
 pub(super) const ROUTES: &[Route] = &[
-    route(Role::Read, BOTH, &["/_search", "/{index}/_search"], &PARAMS, search, "finds documents"),
+    Route {
+        at_once: Some(at_once::at_once),
+        ..route(Role::Read, BOTH, &["/_search", "/{index}/_search"], &PARAMS, search, "finds documents")
+    },
     route(
         Role::Read,
         BOTH,

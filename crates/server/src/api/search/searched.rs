@@ -55,6 +55,15 @@ pub(in crate::api) fn filters(target: &Target, about: &About) -> Result<Option<Q
 }
 
 impl Searched {
+    /// An index by its own name, if it is open.
+    pub(super) fn if_open(node: &Node, name: &str) -> Option<Searched> {
+        let cluster = node.cluster();
+        let index = cluster.indices.get(name).filter(|index| !index.closed)?;
+        let ef_search = index.settings.get("index.knn.algo_param.ef_search").and_then(|ef| ef.parse().ok());
+        let table = node.table_if_open(name)?;
+        Some(Searched { index: name.to_owned(), table, filter: None, ef_search, pin: None, after: None })
+    }
+
     /// What queries may know of it.
     pub(super) fn about(&self) -> About {
         About { schema: Some(self.table.schema()), ef_search: self.ef_search }
