@@ -180,7 +180,7 @@ def test_nested_objects_have_vectors_of_their_own(tmp_path: Path) -> None:
     with Table.create(tmp_path / "t", schema) as table:
         table.put_many(
             [
-                {"passages": [{"lang": lang, "x": x} for lang, x in zip(a, b.tolist(), strict=True)]}
+                {"passages": [{"lang": c, "x": x} for c, x in zip(a, b.tolist(), strict=True)]}
                 for a, b in zip(languages.tolist(), passages, strict=True)
             ],
             ids=[f"{number:02}" for number in range(50)],

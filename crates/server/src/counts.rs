@@ -53,21 +53,17 @@ impl Counts {
 
 impl Timed {
     /// Does `work`, which counts for so many times.
-    #[expect(clippy::disallowed_methods, reason = "an edge: the times of requests are told")]
     pub(crate) fn time<T>(&self, times: usize, work: impl FnOnce() -> T) -> T {
-        let began = Instant::now();
-        let done = work();
-        // Relaxed: figures, each by itself.
-        self.times.fetch_add(times as u64, Ordering::Relaxed);
-        self.micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
-        done
+        self.time_if_some(times, || Some(work())).expect("it is there")
     }
 
-    /// As [`time`](Self::time), of work that may not be done.
-    pub(crate) fn time_if_some<T>(&self, work: impl FnOnce() -> Option<T>) -> Option<T> {
+    /// As [`time`](Self::time), of work that counts only if it was done.
+    #[expect(clippy::disallowed_methods, reason = "an edge: the times of requests are told")]
+    pub(crate) fn time_if_some<T>(&self, times: usize, work: impl FnOnce() -> Option<T>) -> Option<T> {
         let began = Instant::now();
         let done = work()?;
-        self.times.fetch_add(1, Ordering::Relaxed);
+        // Relaxed: figures, each by itself.
+        self.times.fetch_add(times as u64, Ordering::Relaxed);
         self.micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
         Some(done)
     }

@@ -47,7 +47,7 @@ fn answered(
     let settings = cluster.indices.get(index).map(|index| &index.settings);
     let request = asked.request(settings, one)?;
     let counts = node.counts.of(index);
-    let Some(answer) = counts.searched.time_if_some(|| one.table.search_at_once(&request)) else {
+    let Some(answer) = counts.searched.time_if_some(1, || one.table.search_at_once(&request)) else {
         return Ok(None);
     };
     node.recall.sample(index, &one.table, &request);
