@@ -224,13 +224,13 @@ impl Asked {
         Ok(())
     }
 
-    /// Whether it asks for documents by one query, as they are ranked, and for nothing more.
+    /// Whether it asks for documents by one query, as they are ranked, in any time, and for nothing more.
     pub(super) fn is_plain(&self) -> bool {
         let more = self.post_filter.is_some()
             || self.hybrid.is_some()
             || self.collapse.is_some()
             || self.pit.is_some();
-        !more && self.sort.is_empty() && self.aggregations.is_empty()
+        !more && self.sort.is_empty() && self.aggregations.is_empty() && self.timeout.is_none()
     }
 
     /// What leaves hits out, but not figures.
