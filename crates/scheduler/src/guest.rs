@@ -79,6 +79,8 @@ impl<S: Default> Shared<S> {
         }
         match &self.mapping {
             None => Some(0..self.layout.workers()),
+            // Workers that are bound to nothing.
+            Some(_) if self.chiplet_of_cpu.is_empty() => None,
             Some(mapping) => {
                 let here: ChipletId = (*self.chiplet_of_cpu.get(current_cpu()?)?)?;
                 mapping.read(|mapping| mapping.home(id).contains(&here)).then(|| self.layout.on(here))
