@@ -42,7 +42,7 @@ pub(crate) struct Shared<S> {
     pub(crate) counters: Box<[Padded<Counters>]>,
     /// By worker, of those who work in its place.
     pub(crate) guests: Box<[Padded<Guest<S>>]>,
-    /// Where there is more than one.
+    /// Of the CPUs that workers are bound to; empty if they are bound to none.
     pub(crate) chiplet_of_cpu: Box<[Option<ChipletId>]>,
     /// Counts submissions.
     pub(crate) turn: Padded<AtomicUsize>,

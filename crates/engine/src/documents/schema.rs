@@ -384,7 +384,7 @@ impl Schema {
 
 impl FieldKind {
     /// Whether it is neither a vector nor an object.
-    pub(super) fn is_value(&self) -> bool {
+    pub fn is_value(&self) -> bool {
         !matches!(self, FieldKind::Vector(_) | FieldKind::Object | FieldKind::Nested)
     }
 }

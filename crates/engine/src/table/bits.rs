@@ -36,6 +36,11 @@ impl Bits {
         ascending(self.words.iter().copied())
     }
 
+    /// The rows right behind `row` that are in it, up to the first that is not.
+    pub(super) fn run_behind(&self, row: u32) -> impl Iterator<Item = u32> {
+        (row + 1..).take_while(|&row| self.contains(row))
+    }
+
     /// The last row that is not in it, of those up to `row`.
     pub(super) fn last_absent(&self, row: u32) -> Option<u32> {
         let (at, above) = (row as usize / 64, 63 - row % 64);

@@ -153,7 +153,7 @@ impl Rows {
 
     /// The rows of a document's nested objects.
     pub(super) fn nested_of(&self, row: u32) -> impl Iterator<Item = u32> {
-        (row + 1..).take_while(|&row| self.nested.contains(row))
+        self.nested.run_behind(row)
     }
 
     /// Rows of the id, alive or not.

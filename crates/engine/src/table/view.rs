@@ -88,7 +88,7 @@ impl Part {
 
     /// The rows of a document's nested objects.
     pub(super) fn nested_of(&self, row: u32) -> impl Iterator<Item = u32> {
-        (row + 1..).take_while(|&row| self.nested().contains(row))
+        self.nested().run_behind(row)
     }
 
     /// The row of the document that a row belongs to.

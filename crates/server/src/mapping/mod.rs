@@ -145,10 +145,7 @@ fn copied(schema: &Schema) -> Result<(), ApiError> {
     for (name, rules) in &schema.rules {
         for to in &rules.copy_to {
             let again = schema.rules.get(to).is_some_and(|rules| !rules.copy_to.is_empty());
-            let none = |kind: &FieldKind| {
-                matches!(kind, FieldKind::Vector(_) | FieldKind::Object | FieldKind::Nested)
-            };
-            let takes = schema.fields.get(to).is_some_and(|kind| !none(kind));
+            let takes = schema.fields.get(to).is_some_and(FieldKind::is_value);
             if again || !takes || schema.nested(to) != schema.nested(name) {
                 return Err(ApiError::mapping(format!(
                     "copy_to [{to}] of field [{name}]: name that in properties, as no object, no vector, without copy_to, \
